@@ -1,0 +1,198 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+)
+
+// TMin is the lower end of the ray interval, in units of the direction.
+const TMin = 1e-6
+
+// Tolerances of the ambiguity rule.
+const (
+	baryMargin  = 1e-5 // barycentric distance from an edge
+	grazeMargin = 1e-5 // |cos| of the angle between ray and triangle plane
+	relMargin   = 1e-5 // of h, the margin in t
+)
+
+// Oracle holds one triangle mesh in float64.
+type Oracle struct {
+	tri  []triangle
+	vmax float64 // largest absolute coordinate
+}
+
+type triangle struct {
+	v0, e1, e2 [3]float64
+	n          [3]float64 // e1 x e2, not normalised
+	degenerate bool
+}
+
+// Hit is the answer for one ray.
+type Hit struct {
+	Prim   int // winning triangle, -1 for a miss
+	T      float64
+	B1, B2 float64    // barycentric weights of vertices 1 and 2
+	N      [3]float64 // unit normal by the winding
+	// Ambiguous rows may legitimately be answered otherwise in single
+	// precision; Why says which margin is small.
+	Ambiguous bool
+	Why       string
+	// H is the margin in t of this row: results within H of T agree.
+	H float64
+	// Near lists the triangles that an answer may name on an ambiguous row.
+	Near []int
+}
+
+// New makes an oracle over vertices (3 per point) and faces (3 per triangle).
+func New(vertices []float32, faces []int32) *Oracle {
+	o := &Oracle{tri: make([]triangle, len(faces)/3)}
+	at := func(i int32) (p [3]float64) {
+		for k := range p {
+			p[k] = float64(vertices[3*int(i)+k])
+		}
+		return p
+	}
+	for f := range o.tri {
+		a, b, c := at(faces[3*f]), at(faces[3*f+1]), at(faces[3*f+2])
+		t := triangle{v0: a, e1: sub(b, a), e2: sub(c, a)}
+		t.n = cross(t.e1, t.e2)
+		t.degenerate = t.n == [3]float64{}
+		o.tri[f] = t
+		for _, p := range [][3]float64{a, b, c} {
+			o.vmax = math.Max(o.vmax, inf(p))
+		}
+	}
+	return o
+}
+
+// crossing is a triangle that the ray's line meets, or just misses.
+type crossing struct {
+	prim   int
+	t      float64
+	b1, b2 float64
+	inside float64 // smallest barycentric; negative outside
+}
+
+// Intersect finds the closest triangle on o + t d with TMin <= t <= tmax.
+// A tmax of +Inf is unbounded.
+func (o *Oracle) Intersect(orig, dir [3]float32, tmax float32) Hit {
+	ro, rd := wide(orig), wide(dir)
+	tm := float64(tmax)
+	miss := Hit{Prim: -1, T: math.Inf(1)}
+	if !finite(ro) || !finite(rd) || rd == [3]float64{} || math.IsNaN(tm) || tm < TMin {
+		return miss
+	}
+	dlen := math.Sqrt(dot(rd, rd))
+	scale := math.Max(1, (inf(ro)+o.vmax)/dlen)
+
+	var near []crossing // inside, or outside by less than the margin
+	for f := range o.tri {
+		t := &o.tri[f]
+		if t.degenerate {
+			continue
+		}
+		p := cross(rd, t.e2)
+		det := dot(t.e1, p)
+		if det == 0 {
+			continue
+		}
+		s := sub(ro, t.v0)
+		b1 := dot(s, p) / det
+		if b1 < -baryMargin || b1 > 1+baryMargin {
+			continue
+		}
+		q := cross(s, t.e1)
+		b2 := dot(rd, q) / det
+		in := math.Min(b1, math.Min(b2, 1-b1-b2))
+		if in < -baryMargin {
+			continue
+		}
+		near = append(near, crossing{f, dot(t.e2, q) / det, b1, b2, in})
+	}
+	return o.decide(near, rd, dlen, scale, tm, miss)
+}
+
+// decide picks the winner among the crossings and applies the margins.
+func (o *Oracle) decide(near []crossing, rd [3]float64, dlen, scale, tmax float64, miss Hit) Hit {
+	best := miss
+	for _, c := range near {
+		if c.inside >= 0 && c.t >= TMin && c.t <= tmax && (c.t < best.T || c.t == best.T && c.prim < best.Prim) {
+			best.Prim, best.T, best.B1, best.B2 = c.prim, c.t, c.b1, c.b2
+		}
+	}
+	h := relMargin * scale
+	if best.Prim >= 0 {
+		h = relMargin * math.Max(scale, math.Abs(best.T))
+		t := &o.tri[best.Prim]
+		nl := math.Sqrt(dot(t.n, t.n))
+		for k := range best.N {
+			best.N[k] = t.n[k] / nl
+		}
+		if math.Abs(dot(best.N, rd))/dlen < grazeMargin {
+			best.doubt("grazing hit")
+		}
+	}
+	best.H = h
+	for _, c := range near {
+		switch {
+		case c.t > best.T+h:
+			continue // behind the winner: cannot matter
+		case math.Abs(c.t-TMin) <= h || math.Abs(c.t-tmax) <= h:
+			best.doubt(fmt.Sprintf("triangle %d at an end of the interval", c.prim))
+		case c.t < TMin || c.t > tmax:
+			continue
+		case c.prim == best.Prim && c.inside < baryMargin:
+			best.doubt("hit within 1e-5 of an edge")
+		case c.prim != best.Prim && c.inside < 0:
+			best.doubt(fmt.Sprintf("triangle %d missed by less than 1e-5", c.prim))
+		case c.prim != best.Prim && c.t <= best.T+h:
+			best.doubt(fmt.Sprintf("triangle %d within the margin in t", c.prim))
+		}
+		best.Near = append(best.Near, c.prim)
+	}
+	return best
+}
+
+func (h *Hit) doubt(why string) {
+	if !h.Ambiguous {
+		h.Ambiguous, h.Why = true, why
+	}
+}
+
+// IntersectAll answers rays 0..n-1 on all cores; ray yields ray i.
+func (o *Oracle) IntersectAll(n int, ray func(i int) (orig, dir [3]float32, tmax float32)) []Hit {
+	hits := make([]Hit, n)
+	var wg sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := w; i < n; i += workers {
+				hits[i] = o.Intersect(ray(i))
+			}
+		}()
+	}
+	wg.Wait()
+	return hits
+}
+
+func wide(v [3]float32) [3]float64 { return [3]float64{float64(v[0]), float64(v[1]), float64(v[2])} }
+
+func sub(a, b [3]float64) [3]float64 { return [3]float64{a[0] - b[0], a[1] - b[1], a[2] - b[2]} }
+
+func dot(a, b [3]float64) float64 { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
+
+func cross(a, b [3]float64) [3]float64 {
+	return [3]float64{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
+}
+
+func inf(v [3]float64) float64 {
+	return math.Max(math.Abs(v[0]), math.Max(math.Abs(v[1]), math.Abs(v[2])))
+}
+
+func finite(v [3]float64) bool {
+	return !math.IsNaN(v[0]+v[1]+v[2]) && !math.IsInf(v[0], 0) && !math.IsInf(v[1], 0) && !math.IsInf(v[2], 0)
+}
