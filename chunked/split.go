@@ -1,0 +1,71 @@
+package chunked
+
+import (
+	"fmt"
+	"math"
+)
+
+// Range is the half-open range of rows [Begin, End).
+type Range struct {
+	Begin int64 `json:"begin"`
+	End   int64 `json:"end"`
+}
+
+// Len is the number of rows.
+func (r Range) Len() int64 { return r.End - r.Begin }
+
+// Split divides the n rows that start at begin among len(weights) devices, in
+// device order, in proportion to the weights. With c_p the running sums of
+// the weights in float64 and W their total, device p ends at
+//
+//	begin + trunc(n * c_p / W)        multiplied first, then divided
+//
+// and the last device ends at begin + n. Truncation favours later devices: 33
+// rows at equal weights are 16 and 17. A device of weight zero, or one whose
+// share rounds to nothing, gets an empty range.
+//
+// The weights must satisfy [CheckWeights]. Split allocates its result only.
+func Split(begin, n int64, weights []float64) []Range {
+	total := 0.0
+	for _, w := range weights {
+		total += w
+	}
+	out := make([]Range, len(weights))
+	sum, prev := 0.0, int64(0)
+	for p, w := range weights {
+		sum += w
+		cut := n
+		if p < len(weights)-1 {
+			// The clamp matters when rounding makes the product exceed n.
+			cut = min(max(int64(math.Trunc(float64(n)*sum/total)), prev), n)
+		}
+		out[p] = Range{begin + prev, begin + cut}
+		prev = cut
+	}
+	return out
+}
+
+// CheckWeights reports why weights cannot divide a batch among n devices: a
+// count other than n, a value that is negative or not finite, or a sum that
+// is zero or not finite. The name of the option begins the message.
+func CheckWeights(name string, weights []float64, n int) error {
+	if len(weights) != n {
+		return &OptionError{name, fmt.Sprintf("%d values for %d devices: give one weight per device, in device order", len(weights), n)}
+	}
+	sum := 0.0
+	for p, w := range weights {
+		if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
+			return &OptionError{name, fmt.Sprintf("weight %d is %v: weights are finite and at least 0", p, w)}
+		}
+		sum += w
+	}
+	if sum == 0 || math.IsInf(sum, 0) {
+		return &OptionError{name, fmt.Sprintf("the weights add up to %v: the sum must be positive and finite", sum)}
+	}
+	return nil
+}
+
+// OptionError says which option cannot be used and why.
+type OptionError struct{ Option, Reason string }
+
+func (e *OptionError) Error() string { return e.Option + ": " + e.Reason }
