@@ -1,0 +1,152 @@
+// Closest hit in two steps: the search stores one winner id per row, finalize
+// computes every continuous column from it. A row searched on another device
+// costs four bytes on the way back, and all searches share one finalize.
+
+#include "tree.cuh"
+
+// Rays of a batch: rows of three floats; t_max and active may be null.
+struct RayColumns {
+    const float* o;
+    const float* d;
+    const float* t_max;
+    const u8* active;
+};
+
+__device__ __forceinline__ float row_t_max(const RayColumns& rays, i64 row)
+{
+    return rays.t_max ? rays.t_max[row] : F32_MAX;
+}
+
+struct TraverseParams {
+    RayColumns rays;
+    i32* winners;
+    const Node* nodes;
+    const float4* triangles;
+    i64 row_begin;
+    i64 count;
+};
+
+extern "C" __global__ void __launch_bounds__(128) traverse(const __grid_constant__ TraverseParams p)
+{
+    const i64 i = launch_row();
+    if (i >= p.count) {
+        return;
+    }
+    const i64 row = p.row_begin + i;
+    i32 winner = -1;
+    if (!p.rays.active || p.rays.active[row]) {
+        Ray r;
+        if (prepare_ray(r, load3(p.rays.o, row), load3(p.rays.d, row), row_t_max(p.rays, row))) {
+            winner = closest_hit(r, p.nodes, p.triangles);
+        }
+    }
+    p.winners[row] = winner;
+}
+
+// Columns that were not asked for are null. winners is the storage of t or of
+// global_prim_id, which is why the winner is read before anything is written and
+// never through the read-only cache.
+struct FinalizeParams {
+    RayColumns rays;
+    const i32* winners;
+    const float* vertices;
+    const i32* faces;
+    const i32* shape_ids;
+    const i32* face_offsets;
+    float* t;
+    float* p;
+    float* n;
+    float* geo_n;
+    float* uv;
+    float* barycentric;
+    i32* shape_id;
+    i32* prim_id;
+    i32* local_prim_id;
+    i32* global_prim_id;
+    i64 row_begin;
+    i64 count;
+};
+
+struct Hit {
+    float t, b0, b1, b2;
+    f32x3 p, n;
+    i32 shape, prim, local;
+};
+
+__device__ __forceinline__ bool finalize_hit(Hit& h, const FinalizeParams& p, i64 row, i32 winner)
+{
+    const f32x3 v0 = load3(p.vertices, p.faces[3 * (i64)winner]);
+    const f32x3 v1 = load3(p.vertices, p.faces[3 * (i64)winner + 1]);
+    const f32x3 v2 = load3(p.vertices, p.faces[3 * (i64)winner + 2]);
+    const f32x3 d = load3(p.rays.d, row);
+    const f32x3 e1 = sub(v1, v0);
+    const f32x3 e2 = sub(v2, v0);
+    const f32x3 s = sub(load3(p.rays.o, row), v0);
+    const f32x3 pv = cross(d, e2);
+    const f32x3 qv = cross(s, e1);
+    const float det = dot(e1, pv);
+    h.t = quot(dot(e2, qv), det);
+    h.b1 = quot(dot(s, pv), det);
+    h.b2 = quot(dot(d, qv), det);
+    if (det == 0.0f || !is_finite(h.t) || !is_finite(h.b1) || !is_finite(h.b2)) {
+        return false;
+    }
+    // The search compared its own t; the value that is returned obeys the bound too.
+    if (h.t > row_t_max(p.rays, row)) {
+        return false;
+    }
+    h.b0 = sub(sub(1.0f, h.b1), h.b2);
+    h.p = f32x3{fmadd(h.b2, e2.x, fmadd(h.b1, e1.x, v0.x)), fmadd(h.b2, e2.y, fmadd(h.b1, e1.y, v0.y)),
+                fmadd(h.b2, e2.z, fmadd(h.b1, e1.z, v0.z))};
+    h.n = unit(cross(e1, e2));
+    h.prim = winner;
+    h.shape = p.shape_ids[winner];
+    h.local = winner - p.face_offsets[h.shape];
+    return true;
+}
+
+extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant__ FinalizeParams p)
+{
+    const i64 i = launch_row();
+    if (i >= p.count) {
+        return;
+    }
+    const i64 row = p.row_begin + i;
+    const i32 winner = p.winners[row];
+    Hit h = {f32_inf(), 0.0f, 0.0f, 0.0f, {0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f}, -1, -1, -1};
+    if (winner >= 0) {
+        Hit hit;
+        if (finalize_hit(hit, p, row, winner)) {
+            h = hit;
+        }
+    }
+    p.t[row] = plus_zero(h.t);
+    if (p.p) {
+        store3(p.p, row, h.p);
+    }
+    if (p.n) {
+        store3(p.n, row, h.n);
+    }
+    if (p.geo_n) {
+        store3(p.geo_n, row, h.n);
+    }
+    if (p.uv) {
+        p.uv[2 * row] = plus_zero(h.b1);
+        p.uv[2 * row + 1] = plus_zero(h.b2);
+    }
+    if (p.barycentric) {
+        store3(p.barycentric, row, f32x3{h.b0, h.b1, h.b2});
+    }
+    if (p.shape_id) {
+        p.shape_id[row] = h.shape;
+    }
+    if (p.prim_id) {
+        p.prim_id[row] = h.prim;
+    }
+    if (p.local_prim_id) {
+        p.local_prim_id[row] = h.local;
+    }
+    if (p.global_prim_id) {
+        p.global_prim_id[row] = h.prim;
+    }
+}

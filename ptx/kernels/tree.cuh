@@ -1,0 +1,283 @@
+// The triangle tree and its closest-hit search. Nothing outside this header and
+// the build kernels knows how nodes look: a search takes a ray and returns the id
+// of the winner.
+#pragma once
+
+#include "arith.cuh"
+
+// An inner node holds the boxes of both children, so that one 64-byte fetch
+// decides about two subtrees.
+//
+//   xy[c] = (lo.x, hi.x, lo.y, hi.y) of child c
+//   z     = (lo.z, hi.z of child 0, lo.z, hi.z of child 1)
+//   link  = (child 0, child 1, largest absolute coordinate as float bits, unused)
+//
+// A child is an inner node (>= 0) or a leaf (< 0): ~child is
+// first triangle slot * 4 + (number of triangles - 1).
+struct Node {
+    float4 xy[2];
+    float4 z;
+    int4 link;
+};
+static_assert(sizeof(Node) == 64, "node layout");
+
+// A triangle slot, in leaf order:
+//   a = (v0, primitive id bits)   b = (v1, 1 if the face has no area)   c = (v2, 0)
+// A face without area keeps its slot (a later vertex update may open it) and is
+// never hit.
+struct Triangle {
+    float4 a, b, c;
+};
+static_assert(sizeof(Triangle) == 48, "triangle layout");
+
+__device__ __forceinline__ i32 leaf_first(i32 child) { return (~child) >> 2; }
+__device__ __forceinline__ i32 leaf_count(i32 child) { return ((~child) & 3) + 1; }
+
+// Entries of the search stack. A search pushes at most one entry per level, and
+// the builder refuses to emit a tree deeper than this.
+#define TREE_STACK 48
+
+// Lower end of the accepted interval, in units of the direction.
+#define RAY_T_MIN 1e-6f
+
+// A ray prepared for the search.
+struct Ray {
+    f32x3 o;
+    // Sheared frame of the triangle test: the axis along which |d| is largest
+    // becomes z, the other two follow in the order that keeps the winding.
+    i32 kx, ky, kz;
+    float sx, sy, dz;
+    float t_max;
+    // Box test: reciprocals of d scaled by a power of two to |d|_inf in [1,2), so
+    // that their clamping cannot matter at any length of d. Parameters in that
+    // scale are t * t_scale, exactly.
+    f32x3 inv;
+    float t_scale;
+    float o_abs;
+};
+
+__device__ __forceinline__ float component(f32x3 a, i32 k)
+{
+    return k == 0 ? a.x : (k == 1 ? a.y : a.z);
+}
+
+// 1/d with the magnitude limited to 2^60; zeros of both signs give +2^60.
+__device__ __forceinline__ float box_reciprocal(float d)
+{
+    const float limit = 1152921504606846976.0f;
+    if (d == 0.0f) {
+        return limit;
+    }
+    return fminf(fmaxf(quot(1.0f, d), -limit), limit);
+}
+
+// Prepares a ray; false when the row cannot hit anything: a component is not
+// finite, the direction is zero, or the interval is empty.
+__device__ __forceinline__ bool prepare_ray(Ray& r, f32x3 o, f32x3 d, float t_max)
+{
+    if (!is_finite(o) || !is_finite(d) || !(t_max >= RAY_T_MIN)) {
+        return false;
+    }
+    const float m = max_abs(d);
+    if (m == 0.0f) {
+        return false;
+    }
+    r.o = o;
+    r.t_max = fminf(t_max, F32_MAX);
+    r.o_abs = max_abs(o);
+
+    r.kz = m == fabsf(d.x) ? 0 : (m == fabsf(d.y) ? 1 : 2);
+    r.kx = r.kz == 2 ? 0 : r.kz + 1;
+    r.ky = r.kx == 2 ? 0 : r.kx + 1;
+    r.dz = component(d, r.kz);
+    if (r.dz < 0.0f) {
+        const i32 k = r.kx;
+        r.kx = r.ky;
+        r.ky = k;
+    }
+    r.sx = quot(component(d, r.kx), r.dz);
+    r.sy = quot(component(d, r.ky), r.dz);
+
+    // Subnormal lengths share the smallest normal exponent.
+    i32 exponent = __float_as_int(m) >> 23;
+    exponent = exponent < 1 ? 1 : exponent;
+    r.t_scale = __int_as_float(exponent << 23);
+    const float shrink = quot(1.0f, r.t_scale);
+    r.inv.x = box_reciprocal(mul(d.x, shrink));
+    r.inv.y = box_reciprocal(mul(d.y, shrink));
+    r.inv.z = box_reciprocal(mul(d.z, shrink));
+    return true;
+}
+
+__device__ __forceinline__ float exact_edge(float a, float b, float c, float d)
+{
+    // Products of two f32 values are exact in f64.
+    return __double2float_rn(__dsub_rn(__dmul_rn((double)a, (double)b), __dmul_rn((double)c, (double)d)));
+}
+
+// The canonical triangle test: the parameter of the crossing, or a negative number.
+// A pure function of the ray and the stored vertices. Interval bounds are the
+// caller's.
+__device__ __forceinline__ float triangle_crossing(const Ray& r, f32x3 v0, f32x3 v1, f32x3 v2)
+{
+    const f32x3 a = sub(v0, r.o);
+    const f32x3 b = sub(v1, r.o);
+    const f32x3 c = sub(v2, r.o);
+    const float az = component(a, r.kz);
+    const float bz = component(b, r.kz);
+    const float cz = component(c, r.kz);
+    const float ax = sub(component(a, r.kx), mul(r.sx, az));
+    const float ay = sub(component(a, r.ky), mul(r.sy, az));
+    const float bx = sub(component(b, r.kx), mul(r.sx, bz));
+    const float by = sub(component(b, r.ky), mul(r.sy, bz));
+    const float cx = sub(component(c, r.kx), mul(r.sx, cz));
+    const float cy = sub(component(c, r.ky), mul(r.sy, cz));
+
+    float u = dop(cx, by, cy, bx);
+    float v = dop(ax, cy, ay, cx);
+    float w = dop(bx, ay, by, ax);
+    // Only an underflow makes the compensated form zero where the exact value is
+    // not: f64 has room for it.
+    if (u == 0.0f) {
+        u = exact_edge(cx, by, cy, bx);
+    }
+    if (v == 0.0f) {
+        v = exact_edge(ax, cy, ay, cx);
+    }
+    if (w == 0.0f) {
+        w = exact_edge(bx, ay, by, ax);
+    }
+    if ((u < 0.0f || v < 0.0f || w < 0.0f) && (u > 0.0f || v > 0.0f || w > 0.0f)) {
+        return -1.0f;
+    }
+    const float det = add(add(u, v), w);
+    if (det == 0.0f) {
+        return -1.0f;
+    }
+    // Depth first, then the length of the direction: 1/dz alone could overflow.
+    const float depth = quot(add(add(mul(u, az), mul(v, bz)), mul(w, cz)), det);
+    return quot(depth, r.dz);
+}
+
+// The best crossing so far: smallest t, then smallest primitive id.
+struct Winner {
+    float t;
+    i32 id;
+};
+
+__device__ __forceinline__ void offer(Winner& best, float t, i32 id)
+{
+    // NaN fails both comparisons; an empty winner has the largest id.
+    if (t >= RAY_T_MIN && (t < best.t || (t == best.t && (u32)id < (u32)best.id))) {
+        best.t = t;
+        best.id = id;
+    }
+}
+
+__device__ __forceinline__ void test_leaf(Winner& best, const Ray& r, const float4* triangles, i32 child)
+{
+    const float4* p = triangles + 3 * (i64)leaf_first(child);
+    for (i32 n = leaf_count(child); n > 0; n--, p += 3) {
+        const float4 a = __ldg(p);
+        const float4 b = __ldg(p + 1);
+        const float4 c = __ldg(p + 2);
+        if (__float_as_int(b.w) != 0) {
+            continue;
+        }
+        const float t = triangle_crossing(r, f32x3{a.x, a.y, a.z}, f32x3{b.x, b.y, b.z}, f32x3{c.x, c.y, c.z});
+        offer(best, t, __float_as_int(a.w));
+    }
+}
+
+// Distance to the box in scaled parameters, or +inf when the ray misses it. Planes
+// move outwards by e, which covers every rounding here and in the triangle test,
+// so that a box is never missed whose triangle would be accepted.
+__device__ __forceinline__ float box_entry(const Ray& r, float e, float lx, float hx, float ly, float hy, float lz,
+                                           float hz)
+{
+    const float x0 = mul(sub(sub(lx, e), r.o.x), r.inv.x);
+    const float x1 = mul(sub(add(hx, e), r.o.x), r.inv.x);
+    const float y0 = mul(sub(sub(ly, e), r.o.y), r.inv.y);
+    const float y1 = mul(sub(add(hy, e), r.o.y), r.inv.y);
+    const float z0 = mul(sub(sub(lz, e), r.o.z), r.inv.z);
+    const float z1 = mul(sub(add(hz, e), r.o.z), r.inv.z);
+    const float enter = fmaxf(fmaxf(fminf(x0, x1), fminf(y0, y1)), fmaxf(fminf(z0, z1), 0.0f));
+    const float leave = fminf(fminf(fmaxf(x0, x1), fmaxf(y0, y1)), fmaxf(z0, z1));
+    // 1 + 4 * 2^-23 exceeds 1 + 2*gamma, the error of the two products.
+    return enter > mul(leave, 1.000000476837158203125f) ? f32_inf() : enter;
+}
+
+// The bound beyond which a node cannot hold a better crossing, in scaled
+// parameters, with a margin for the rounding of t.
+__device__ __forceinline__ float cull_bound(const Ray& r, const Winner& best)
+{
+    return mul(mul(best.t, r.t_scale), 1.0000152587890625f);
+}
+
+// The closest crossing of a prepared ray: a primitive id, or -1.
+__device__ __forceinline__ i32 closest_hit(const Ray& r, const Node* nodes, const float4* triangles)
+{
+    i32 stack_node[TREE_STACK];
+    float stack_entry[TREE_STACK];
+    i32 depth = 0;
+
+    Winner best = {r.t_max, -1};
+    float cull = cull_bound(r, best);
+    i32 node = 0;
+    for (;;) {
+        const float4* p = (const float4*)(nodes + node);
+        const float4 xy0 = __ldg(p);
+        const float4 xy1 = __ldg(p + 1);
+        const float4 z = __ldg(p + 2);
+        const float4 link = __ldg(p + 3);
+
+        const float e = mul(9.5367431640625e-7f, add(link.z, r.o_abs));
+        float near = box_entry(r, e, xy0.x, xy0.y, xy0.z, xy0.w, z.x, z.y);
+        float far = box_entry(r, e, xy1.x, xy1.y, xy1.z, xy1.w, z.z, z.w);
+        i32 near_child = __float_as_int(link.x);
+        i32 far_child = __float_as_int(link.y);
+        if (far < near) {
+            const float t = near;
+            near = far;
+            far = t;
+            const i32 c = near_child;
+            near_child = far_child;
+            far_child = c;
+        }
+
+        // Leaves are tested at once, the nearer one first; inner nodes are
+        // descended, the nearer one first. A box at +inf was missed; the cull
+        // bound itself may be +inf.
+        i32 next = -1;
+        if (near != f32_inf() && !(near > cull)) {
+            if (near_child < 0) {
+                test_leaf(best, r, triangles, near_child);
+                cull = cull_bound(r, best);
+            } else {
+                next = near_child;
+            }
+        }
+        if (far != f32_inf() && !(far > cull)) {
+            if (far_child < 0) {
+                test_leaf(best, r, triangles, far_child);
+                cull = cull_bound(r, best);
+            } else if (next < 0) {
+                next = far_child;
+            } else {
+                stack_node[depth] = far_child;
+                stack_entry[depth] = far;
+                depth++;
+            }
+        }
+        while (next < 0) {
+            if (depth == 0) {
+                return best.id;
+            }
+            depth--;
+            if (!(stack_entry[depth] > cull)) {
+                next = stack_node[depth];
+            }
+        }
+        node = next;
+    }
+}
