@@ -1,0 +1,19 @@
+// Package multi answers the queries of package scene on several devices at
+// once. A [Scene] over n devices holds n replicas of one scene: the first
+// device is the master, it owns every buffer that the caller passes or gets.
+// A batch is divided by the weights ([chunked.Split]); each remote device
+// searches its rows and sends back one winner id per row, four bytes; the
+// master's finalize kernel computes every column from the winners. So the
+// result is bitwise that of one device, for any number of devices, weights,
+// and transport.
+//
+// With peer access a remote kernel reads its rays from, and writes its
+// winners into, the master's buffers: one launch per device and two event
+// edges, no copies ([chunked.Direct]). Otherwise rows and winners go through
+// the copy engines, which stage them through the host where there is no link
+// ([chunked.Copy]). Peer access is believed only after a byte-pattern test of
+// each directed pair, run once in [New].
+//
+// A batch too small to be worth dividing runs on the master as the plain call
+// it is; [Scene.Plan] says beforehand what would happen and why.
+package multi

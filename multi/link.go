@@ -1,0 +1,201 @@
+package multi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/ptx"
+)
+
+// Link is what New found about one directed pair: whether kernels of From may
+// access memory of To, and whether bytes arrive as they were sent.
+type Link struct {
+	From int `json:"from"` // ordinal of the device whose kernels and copies act
+	To   int `json:"to"`   // ordinal of the device whose memory is accessed
+	// Access is what the driver says.
+	Access bool `json:"access"`
+	// Wrong words of the self-test, of TestWords each: a copy from From to
+	// To, a kernel on From writing to To, a kernel on From reading from To.
+	CopyWrong  uint64 `json:"copy_wrong"`
+	WriteWrong uint64 `json:"write_wrong"`
+	ReadWrong  uint64 `json:"read_wrong"`
+	// Err is why the test could not run.
+	Err error `json:"-"`
+}
+
+// TestWords is the size of the self-test in 4-byte words: 1 MiB.
+const TestWords = 1 << 18
+
+// OK reports whether peer access works in this direction.
+func (l Link) OK() bool {
+	return l.Access && l.Err == nil && l.CopyWrong == 0 && l.WriteWrong == 0 && l.ReadWrong == 0
+}
+
+// Trouble says in words why the link is not OK.
+func (l Link) Trouble() string {
+	switch {
+	case !l.Access:
+		return "the driver offers no peer access"
+	case l.Err != nil:
+		return fmt.Sprintf("the self-test failed: %v", l.Err)
+	case !l.OK():
+		return fmt.Sprintf("CORRUPT: of %d words, wrong after a copy %d, a kernel write %d, a kernel read %d", TestWords, l.CopyWrong, l.WriteWrong, l.ReadWrong)
+	}
+	return "works"
+}
+
+// Parameters of the kernels of module link.
+type (
+	peerFillParams struct {
+		Dst, Count     uint64
+		Seed, Reserved uint32
+	}
+	peerCheckParams struct {
+		Src, Count, Mismatches uint64
+		Seed, Reserved         uint32
+	}
+)
+
+var (
+	peerFillKernel  = ptx.Entry[peerFillParams]{Module: "link", Name: "peer_fill"}
+	peerCheckKernel = ptx.Entry[peerCheckParams]{Module: "link", Name: "peer_check"}
+)
+
+// linkGrid covers the test with 256 threads a block, eight words a thread.
+var linkGrid, linkBlock = cuapi.D1(TestWords / 256 / 8), cuapi.D1(256)
+
+// endpoint is one device's side of the self-test.
+type endpoint struct {
+	ctx         *cuda.Context
+	stream      *cuda.Stream
+	module      *cuda.Module
+	fill, check *cuda.Function
+	buf         cuda.Slice[uint32]
+	wrong       cuda.Slice[uint64]
+}
+
+func newEndpoint(c *cuda.Context) (e *endpoint, err error) {
+	e = &endpoint{ctx: c}
+	defer func() {
+		if err != nil {
+			e.close()
+		}
+	}()
+	text, err := ptx.Module(peerFillKernel.Module)
+	if err != nil {
+		return e, err
+	}
+	if e.stream, err = c.NewStream(cuda.StreamOptions{}); err != nil {
+		return e, err
+	}
+	if e.module, err = c.LoadModule(text, cuda.JITOptions{}); err != nil {
+		return e, err
+	}
+	if e.fill, err = e.module.Function(peerFillKernel.Name); err != nil {
+		return e, err
+	}
+	if e.check, err = e.module.Function(peerCheckKernel.Name); err != nil {
+		return e, err
+	}
+	if e.buf, err = cuda.Alloc[uint32](c, TestWords); err != nil {
+		return e, err
+	}
+	e.wrong, err = cuda.Alloc[uint64](c, 1)
+	return e, err
+}
+
+func (e *endpoint) close() {
+	if !e.wrong.IsNil() {
+		e.wrong.Free()
+	}
+	if !e.buf.IsNil() {
+		e.buf.Free()
+	}
+	if e.module != nil {
+		e.module.Close()
+	}
+	if e.stream != nil {
+		e.stream.Close()
+	}
+}
+
+// pattern writes the pattern of seed into dst with a kernel of this device.
+func (e *endpoint) pattern(dst cuda.Slice[uint32], seed uint32) error {
+	p := peerFillParams{Dst: dst.Addr(), Count: TestWords, Seed: seed}
+	if err := e.fill.Launch(e.stream, linkGrid, linkBlock, 0, cuda.ParamBytes(&p)); err != nil {
+		return err
+	}
+	return e.stream.Synchronize(context.Background())
+}
+
+// mismatches counts the words of src that differ from the pattern, as a
+// kernel of this device reads them.
+func (e *endpoint) mismatches(src cuda.Slice[uint32], seed uint32) (uint64, error) {
+	if err := cuda.Fill8(e.stream, e.wrong, 0); err != nil {
+		return 0, err
+	}
+	p := peerCheckParams{Src: src.Addr(), Count: TestWords, Mismatches: e.wrong.Addr(), Seed: seed}
+	if err := e.check.Launch(e.stream, linkGrid, linkBlock, 0, cuda.ParamBytes(&p)); err != nil {
+		return 0, err
+	}
+	n, err := cuda.Download(context.Background(), e.stream, e.wrong)
+	if err != nil {
+		return 0, err
+	}
+	return n[0], nil
+}
+
+// testLink enables peer access from a to b and tests it. Every pattern has
+// its own seed and replaces another one, so bytes that did not move at all
+// count as wrong.
+func testLink(a, b *endpoint) Link {
+	l := Link{From: a.ctx.Device().Ordinal(), To: b.ctx.Device().Ordinal()}
+	if l.Access, l.Err = a.ctx.Device().CanAccessPeer(b.ctx.Device()); !l.Access || l.Err != nil {
+		return l
+	}
+	if l.Err = a.ctx.EnablePeer(b.ctx); l.Err != nil {
+		return l
+	}
+	seed := uint32(l.From)<<16 | uint32(l.To)<<4
+	steps := []func() error{
+		func() error { return b.pattern(b.buf, ^seed) },
+		func() error { return a.pattern(a.buf, seed+1) },
+		func() error { return cuda.CopyAsync(a.stream, b.buf, a.buf) },
+		func() error { return a.stream.Synchronize(context.Background()) },
+		func() (err error) { l.CopyWrong, err = b.mismatches(b.buf, seed+1); return err },
+		func() error { return a.pattern(b.buf, seed+2) },
+		func() (err error) { l.WriteWrong, err = b.mismatches(b.buf, seed+2); return err },
+		func() error { return b.pattern(b.buf, seed+3) },
+		func() (err error) { l.ReadWrong, err = a.mismatches(b.buf, seed+3); return err },
+	}
+	for _, step := range steps {
+		if l.Err = step(); l.Err != nil {
+			break
+		}
+	}
+	return l
+}
+
+// testLinks tests both directions between the master and each remote.
+func testLinks(ctxs []*cuda.Context) ([]Link, error) {
+	ends := make([]*endpoint, 0, len(ctxs))
+	defer func() {
+		for _, e := range ends {
+			e.close()
+		}
+	}()
+	for p, c := range ctxs {
+		e, err := newEndpoint(c)
+		if err != nil {
+			return nil, &DeviceError{p, c.Device().Ordinal(), "preparing the peer self-test", err}
+		}
+		ends = append(ends, e)
+	}
+	var links []Link
+	for _, remote := range ends[1:] {
+		links = append(links, testLink(ends[0], remote), testLink(remote, ends[0]))
+	}
+	return links, nil
+}

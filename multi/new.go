@@ -1,0 +1,207 @@
+package multi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+)
+
+// New makes a scene over devices, given by ordinal, the master first. The
+// order matters: it is the order of weights and shards.
+//
+// Checks, in this order, each with its own error and with nothing created:
+// the list (empty, duplicates, range), the options, equality of the devices
+// (unless AllowMixedDevices), peer access between the master and each remote
+// in both directions, with a self-test of 1 MiB by copy, by kernel writes and
+// by kernel reads (unless AllowNoPeerAccess).
+//
+// With one device there is no self-test, no private stream and no split:
+// every call is that of the plain scene.
+//
+// Cost: it retains the primary context of every device, which starts those
+// that the process has not used yet, and waits for the self-tests.
+func New(drv *cuda.Driver, devices []int, opts Options) (s *Scene, err error) {
+	if drv == nil {
+		return nil, fmt.Errorf("%w: no driver: open one with cuda.Open or cuda.OpenEmulator", ErrDeviceList)
+	}
+	if err := checkDevices(drv, devices); err != nil {
+		return nil, err
+	}
+	if err := opts.Options.Check(len(devices)); err != nil {
+		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := checkSame(drv, devices, &opts); err != nil {
+		return nil, err
+	}
+	s = &Scene{drv: drv, devices: slices.Clone(devices), opts: opts}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+			s = nil
+		}
+	}()
+	for p, ordinal := range devices {
+		dev, err := drv.Device(ordinal)
+		if err != nil {
+			return s, err
+		}
+		c, err := dev.Retain()
+		if err != nil {
+			return s, &DeviceError{p, ordinal, "retaining the primary context", err}
+		}
+		s.ctxs = append(s.ctxs, c)
+	}
+	if len(devices) > 1 {
+		if s.links, err = testLinks(s.ctxs); err != nil {
+			return s, err
+		}
+	}
+	if s.transport, err = resolve(s.links, opts); err != nil {
+		return s, err
+	}
+	return s, s.open()
+}
+
+// checkDevices validates the list before any context exists.
+func checkDevices(drv *cuda.Driver, devices []int) error {
+	if len(devices) == 0 {
+		return fmt.Errorf("%w: it is empty: give at least one ordinal", ErrDeviceList)
+	}
+	n := drv.DeviceCount()
+	for p, d := range devices {
+		if q := slices.Index(devices, d); q < p {
+			return fmt.Errorf("%w: device %d stands at positions %d and %d: one replica per device", ErrDeviceList, d, q, p)
+		}
+	}
+	for p, d := range devices {
+		if d < 0 || d >= n {
+			return fmt.Errorf("%w: position %d names device %d, the driver has %d device(s)", ErrDeviceList, p, d, n)
+		}
+	}
+	return nil
+}
+
+// checkSame refuses devices of different products.
+func checkSame(drv *cuda.Driver, devices []int, opts *Options) error {
+	if len(devices) < 2 || opts.AllowMixedDevices {
+		return nil
+	}
+	type identity struct {
+		name         string
+		major, minor int
+	}
+	ids := make([]identity, len(devices))
+	text := make([]string, len(devices))
+	mixed := false
+	for p, ordinal := range devices {
+		d, err := drv.Device(ordinal)
+		if err != nil {
+			return err
+		}
+		ids[p].name = d.Name()
+		ids[p].major, ids[p].minor = d.Capability()
+		text[p] = fmt.Sprintf("device %d is %s (%d.%d)", ordinal, ids[p].name, ids[p].major, ids[p].minor)
+		mixed = mixed || ids[p] != ids[0]
+		if first, err := drv.Device(devices[0]); err == nil && !mixed &&
+			(d.Multiprocessors() != first.Multiprocessors() || d.TotalMem() != first.TotalMem()) {
+			opts.Logger.Warn("devices of one name differ in size", "device", ordinal, "multiprocessors", d.Multiprocessors(), "bytes", d.TotalMem())
+		}
+	}
+	if mixed {
+		return fmt.Errorf("%w: %s. Equal weights would not mean equal times: set AllowMixedDevices and choose weights", ErrMixed, strings.Join(text, ", "))
+	}
+	return nil
+}
+
+// resolve decides the transport from what the links showed.
+func resolve(links []Link, opts Options) (chunked.Transport, error) {
+	var broken []Link
+	for _, l := range links {
+		if !l.OK() {
+			broken = append(broken, l)
+			opts.Logger.Warn("no working peer access", "from", l.From, "to", l.To, "why", l.Trouble())
+		}
+	}
+	if len(broken) > 0 && (!opts.AllowNoPeerAccess || opts.Transport == chunked.Direct) {
+		return 0, &PeerError{broken}
+	}
+	if opts.Transport != chunked.Auto {
+		return opts.Transport, nil
+	}
+	if len(broken) > 0 {
+		return chunked.Copy, nil
+	}
+	return chunked.Direct, nil
+}
+
+// open makes the scenes and the private streams and events.
+func (s *Scene) open() error {
+	for p, c := range s.ctxs {
+		r := &replica{position: p, ordinal: s.devices[p], ctx: c}
+		s.replicas = append(s.replicas, r)
+		var err error
+		if r.scene, err = scene.New(c, scene.Options{Backend: s.opts.Backend, Logger: s.opts.Logger}); err != nil {
+			return r.fail("creating the scene", err)
+		}
+		if len(s.ctxs) == 1 {
+			return nil
+		}
+		if r.entry, err = c.NewEvent(cuda.EventOptions{}); err != nil {
+			return r.fail("creating an event", err)
+		}
+		if p == 0 {
+			continue
+		}
+		if r.stream, err = c.NewStream(cuda.StreamOptions{}); err != nil {
+			return r.fail("creating a stream", err)
+		}
+		if r.done, err = c.NewEvent(cuda.EventOptions{}); err != nil {
+			return r.fail("creating an event", err)
+		}
+	}
+	return nil
+}
+
+// Close releases every replica and context. It waits for calls that have
+// their turn, refuses later ones, may be called twice, and returns the first
+// failure. Free results and uploads before it: what is still alive is
+// reported as leaked.
+func (s *Scene) Close() error {
+	done, err := s.turn.take(context.Background())
+	if err != nil {
+		return err
+	}
+	defer done()
+	if s.closed.Swap(true) {
+		return nil
+	}
+	return s.release()
+}
+
+// release frees what exists, last first.
+func (s *Scene) release() error {
+	var errs []error
+	for _, r := range slices.Backward(s.replicas) {
+		errs = append(errs, r.release())
+	}
+	for _, c := range slices.Backward(s.ctxs) {
+		errs = append(errs, c.Close())
+	}
+	s.replicas, s.ctxs = nil, nil
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

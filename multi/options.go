@@ -1,0 +1,28 @@
+package multi
+
+import (
+	"log/slog"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/scene"
+)
+
+// Options configure a scene over several devices. The zero value of every
+// field is its default.
+type Options struct {
+	// Options are what a plan depends on: weights, floor, transport.
+	chunked.Options
+	// AllowNoPeerAccess accepts pairs of devices without working peer access;
+	// their rows are then staged through the host. By default New refuses
+	// them, because a scene that silently runs at the speed of host copies is
+	// rarely what the caller wants.
+	AllowNoPeerAccess bool
+	// AllowMixedDevices accepts devices of different names or compute
+	// capabilities. Results stay bitwise equal; equal weights no longer mean
+	// equal times.
+	AllowMixedDevices bool
+	// Backend is the triangle tracer of every replica.
+	Backend scene.Backend
+	// Logger receives warnings. Nil: none.
+	Logger *slog.Logger
+}

@@ -1,0 +1,251 @@
+package multi
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+)
+
+// Scene is one scene on several devices. Its methods are those of
+// scene.Scene; buffers of a call live on the master. Calls from several
+// goroutines take turns to submit, in the order in which they asked; their
+// work on the devices overlaps.
+type Scene struct {
+	drv       *cuda.Driver
+	devices   []int
+	opts      Options
+	ctxs      []*cuda.Context
+	replicas  []*replica
+	links     []Link
+	transport chunked.Transport
+
+	turn     turn
+	closed   atomic.Bool
+	diverged atomic.Pointer[DivergedError]
+}
+
+// replica is the complete scene on one device.
+type replica struct {
+	position, ordinal int
+	ctx               *cuda.Context
+	scene             *scene.Scene
+	// entry marks the point in the caller's stream after which a call may
+	// begin; done marks the end of a remote's share. Waits capture the event
+	// when they are enqueued, and calls submit one after the other, so one
+	// pair per replica serves every call.
+	entry, done *cuda.Event
+	stream      *cuda.Stream // remotes: private stream of their share
+}
+
+func (r *replica) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &DeviceError{r.position, r.ordinal, op, err}
+}
+
+func (r *replica) release() error {
+	var first error
+	keep := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	if r.scene != nil {
+		keep(r.scene.Close())
+	}
+	for _, e := range []*cuda.Event{r.done, r.entry} {
+		if e != nil {
+			keep(e.Close())
+		}
+	}
+	if r.stream != nil {
+		keep(r.stream.Close())
+	}
+	return r.fail("closing", first)
+}
+
+func (s *Scene) master() *replica { return s.replicas[0] }
+
+// begin takes the turn for a call that needs a usable set.
+func (s *Scene) begin(ctx context.Context) (done func(), err error) {
+	done, err = s.turn.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.closed.Load() {
+		done()
+		return nil, ErrClosed
+	}
+	return done, nil
+}
+
+// beginReady also refuses a diverged set.
+func (s *Scene) beginReady(ctx context.Context) (done func(), err error) {
+	done, err = s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if d := s.diverged.Load(); d != nil {
+		done()
+		return nil, d
+	}
+	return done, nil
+}
+
+// AddMesh appends a mesh and returns its shape id. Geometry on a device must
+// be on the master. The scene has to be built again before it answers.
+func (s *Scene) AddMesh(m scene.Mesh) (int, error) {
+	done, err := s.begin(context.Background())
+	if err != nil {
+		return -1, err
+	}
+	defer done()
+	return s.master().scene.AddMesh(m)
+}
+
+// Build builds the master's scene and copies its finished tables and tree to
+// every replica, so a build is paid once and all devices search the same
+// tree. It recovers a diverged set.
+//
+// Cost: one build on the master, then scene-sized peer copies; it waits for
+// them.
+func (s *Scene) Build(ctx context.Context) error {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := s.master().scene.Build(ctx); err != nil {
+		return s.master().fail("Build", err)
+	}
+	return s.replicate(ctx, "Build")
+}
+
+// UpdateMeshVertices stages new vertices ([V,3], metres) of a dynamic mesh;
+// queries see them after Sync.
+func (s *Scene) UpdateMeshVertices(id int, vertices []float32) error {
+	done, err := s.beginReady(context.Background())
+	if err != nil {
+		return err
+	}
+	defer done()
+	return s.master().scene.UpdateMeshVertices(id, vertices)
+}
+
+// Sync commits staged vertices on every device.
+//
+// Cost: a refit on the master, then scene-sized peer copies; no copy when
+// nothing is staged.
+func (s *Scene) Sync(ctx context.Context) error {
+	done, err := s.beginReady(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	m := s.master().scene
+	if !m.HasPendingUpdates() {
+		return m.Sync(ctx)
+	}
+	if err := m.Sync(ctx); err != nil {
+		return s.diverge("Sync", s.master().fail("Sync", err))
+	}
+	return s.replicate(ctx, "Sync")
+}
+
+// SetEdgeMask sets which edges take part in edge queries, on every device.
+func (s *Scene) SetEdgeMask(mask []bool) error {
+	done, err := s.beginReady(context.Background())
+	if err != nil {
+		return err
+	}
+	defer done()
+	for _, r := range s.replicas {
+		if err := r.scene.SetEdgeMask(mask); err != nil {
+			err = r.fail("SetEdgeMask", err)
+			if r.position == 0 {
+				return err // refused before anything changed
+			}
+			return s.diverge("SetEdgeMask", err)
+		}
+	}
+	return s.lockStep("SetEdgeMask")
+}
+
+// replicate copies the master's scene to the remotes and compares versions.
+func (s *Scene) replicate(ctx context.Context, op string) error {
+	for _, r := range s.replicas[1:] {
+		if err := r.scene.Replicate(ctx, s.master().scene); err != nil {
+			return s.diverge(op, r.fail("copying the scene to the replica", err))
+		}
+	}
+	if err := s.lockStep(op); err != nil {
+		return err
+	}
+	s.diverged.Store(nil)
+	return nil
+}
+
+// lockStep requires the same version counters everywhere.
+func (s *Scene) lockStep(op string) error {
+	type versions struct{ all, geometry, mask int64 }
+	of := func(r *replica) versions {
+		return versions{r.scene.Version(), r.scene.GeometryVersion(), r.scene.EdgeMaskVersion()}
+	}
+	want := of(s.master())
+	for _, r := range s.replicas[1:] {
+		if have := of(r); have != want {
+			return s.diverge(op, r.fail("comparing versions", fmt.Errorf("versions %+v, the master has %+v", have, want)))
+		}
+	}
+	return nil
+}
+
+func (s *Scene) diverge(op string, err error) error {
+	if len(s.replicas) == 1 {
+		return err // nothing to diverge from: the plain scene has its own state
+	}
+	d := &DivergedError{op, err}
+	s.diverged.Store(d)
+	return d
+}
+
+// IsReady reports whether the scene answers queries.
+func (s *Scene) IsReady() bool {
+	return !s.closed.Load() && s.diverged.Load() == nil && s.master().scene.IsReady()
+}
+
+// HasPendingUpdates reports whether staged vertices wait for Sync.
+func (s *Scene) HasPendingUpdates() bool { return s.master().scene.HasPendingUpdates() }
+
+// Version counts builds, commits and mask changes.
+func (s *Scene) Version() int64 { return s.master().scene.Version() }
+
+// GeometryVersion counts builds and commits of geometry.
+func (s *Scene) GeometryVersion() int64 { return s.master().scene.GeometryVersion() }
+
+// EdgeMaskVersion counts builds and mask changes.
+func (s *Scene) EdgeMaskVersion() int64 { return s.master().scene.EdgeMaskVersion() }
+
+// Master is the scene on the first device: its read-back tables, bounds and
+// counts are those of the set. Mutate through s, never through it.
+func (s *Scene) Master() *scene.Scene { return s.master().scene }
+
+// Context is the master's context, in which the buffers of a call live.
+func (s *Scene) Context() *cuda.Context { return s.master().ctx }
+
+// Stream is the master's own stream, which orders calls that name none.
+func (s *Scene) Stream() *cuda.Stream { return s.master().scene.Stream() }
+
+// Devices are the ordinals, the master first.
+func (s *Scene) Devices() []int { return append([]int(nil), s.devices...) }
+
+// Links are the results of the peer self-tests, empty for one device.
+func (s *Scene) Links() []Link { return append([]Link(nil), s.links...) }
+
+// Transport is how remote rows travel: Direct or Copy.
+func (s *Scene) Transport() chunked.Transport { return s.transport }
