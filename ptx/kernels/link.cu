@@ -1,0 +1,56 @@
+// Self-test of one directed link between two devices, and an empty kernel that
+// measures what a launch costs. The pattern of a word is a function of its
+// index and of a seed, so a dropped, repeated, shifted or stale transfer shows
+// as a mismatch, which a constant pattern would hide.
+
+struct PeerFillParams {
+    unsigned *dst;             // count words, may lie in a peer's memory
+    unsigned long long count;  // words
+    unsigned seed;
+    unsigned reserved;
+};
+
+struct PeerCheckParams {
+    const unsigned *src;            // count words, may lie in a peer's memory
+    unsigned long long count;       // words
+    unsigned long long *mismatches; // one counter, the caller clears it
+    unsigned seed;
+    unsigned reserved;
+};
+
+// The finaliser of a 64-bit mixer: every input bit reaches every output bit.
+__device__ static unsigned pattern(unsigned long long i, unsigned seed) {
+    unsigned long long x = i ^ ((unsigned long long)seed << 32 | seed);
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdull;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53ull;
+    x ^= x >> 33;
+    return (unsigned)x ^ (unsigned)(x >> 32);
+}
+
+__device__ static unsigned long long first_index() {
+    return (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ static unsigned long long stride() {
+    return (unsigned long long)gridDim.x * blockDim.x;
+}
+
+// Any one-dimensional grid is right: threads stride over the words.
+extern "C" __global__ void peer_fill(const PeerFillParams p) {
+    for (unsigned long long i = first_index(); i < p.count; i += stride())
+        p.dst[i] = pattern(i, p.seed);
+}
+
+// Adds the number of words that differ from the pattern to *mismatches.
+extern "C" __global__ void peer_check(const PeerCheckParams p) {
+    unsigned long long wrong = 0;
+    for (unsigned long long i = first_index(); i < p.count; i += stride())
+        wrong += p.src[i] != pattern(i, p.seed);
+    if (wrong != 0)
+        atomicAdd(p.mismatches, wrong);
+}
+
+extern "C" __global__ void empty() {
+}
