@@ -101,6 +101,19 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
+// As gives the *SymbolError of a call whose entry point the driver lacks.
+func (e *Error) As(target any) bool {
+	out, ok := target.(**SymbolError)
+	if !ok || e.Code != cuapi.ErrorCallRequiresNewerDriver {
+		return false
+	}
+	entry, ok := entryFor(e.Op)
+	if ok {
+		*out = entry.missing()
+	}
+	return ok
+}
+
 // SymbolError is a driver without an entry point that is needed. It matches
 // ErrSymbolMissing and ErrDriverTooOld.
 type SymbolError struct {
