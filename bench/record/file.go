@@ -1,0 +1,88 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Decode reads a record, validates it against the schema and checks the semantic rules.
+func Decode(text []byte) (*Record, error) {
+	if err := ValidateSchema(text); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields() // the schema is closed as well; this finds a field that only the Go type lacks
+	var r Record
+	if err := d.Decode(&r); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	return &r, Check(&r)
+}
+
+// Encode returns the record as indented JSON with a final newline, after validating it like [Decode]. An invalid record
+// gives an error and no text.
+func (r *Record) Encode() ([]byte, error) {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if err := ValidateSchema(text); err != nil {
+		return nil, err
+	}
+	if err := Check(r); err != nil {
+		return nil, err
+	}
+	return append(text, '\n'), nil
+}
+
+// WriteFile validates the record and writes it to path, creating parent folders. The file appears whole or not at all.
+func (r *Record) WriteFile(path string) error {
+	text, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	return WriteAtomic(path, text)
+}
+
+// Write validates the record and writes it to w.
+func (r *Record) Write(w io.Writer) error {
+	text, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// WriteAtomic writes data to a temporary file beside path and renames it, creating parent folders, so that a reader
+// never sees a part of it and a failure leaves an existing file as it was.
+func WriteAtomic(path string, data []byte) (err error) {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(folder, ".partial-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
