@@ -130,6 +130,7 @@ func (t tree) checkSources(p *policy, all *manifest.Manifest, pm policyModule, m
 	for file := range was {
 		out.add(file, "module %s: closure changed: the file is no longer included", mod.Name)
 	}
+	out = append(out, checkStructs(mod, newCStructs(c))...)
 	for _, file := range c.external {
 		external[file] = true
 		ok := slices.ContainsFunc(all.External, func(e manifest.External) bool {
@@ -138,6 +139,27 @@ func (t tree) checkSources(p *policy, all *manifest.Manifest, pm policyModule, m
 		if !ok {
 			out.add(file, "module %s: stale: external header differs from the record", mod.Name)
 		}
+	}
+	return out
+}
+
+// checkStructs compares the recorded parameter structs with the sources, by
+// name; rebuild compares their layout too.
+func checkStructs(mod *manifest.Module, s cStructs) (out findings) {
+	now := &manifest.Module{Entries: mod.Entries}
+	if err := describeParams(now, s); err != nil {
+		out.add(mod.Source, "module %s: %v", mod.Name, err)
+		return out
+	}
+	names := func(p manifest.Params) string {
+		list := []string{p.Entry, p.Struct}
+		for _, f := range p.Fields {
+			list = append(list, f.Name)
+		}
+		return strings.Join(list, " ")
+	}
+	if !slices.EqualFunc(now.Params, mod.Params, func(a, b manifest.Params) bool { return names(a) == names(b) }) {
+		out.add(manifestPath, "module %s: the recorded parameter structs are not those of the sources", mod.Name)
 	}
 	return out
 }

@@ -1,0 +1,1 @@
+#define VEC_VERSION 102

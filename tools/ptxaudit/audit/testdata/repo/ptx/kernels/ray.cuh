@@ -1,0 +1,4 @@
+#pragma once
+struct Range {
+    int begin, end;
+};
