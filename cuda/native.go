@@ -133,7 +133,10 @@ func cText(buf []byte) string {
 }
 
 // foreign is memory outside the Go heap as a slice. The address goes through
-// memory because it comes from C and not from a Go pointer.
+// memory because it comes from C and not from a Go pointer; it is not inlined,
+// because the compiler may fail on that inside a larger function.
+//
+//go:noinline
 func foreign(addr uintptr, n uint64) []byte {
 	p := *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 	return unsafe.Slice((*byte)(p), n)
