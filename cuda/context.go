@@ -153,12 +153,23 @@ func (c *Context) create(construct, undo func() error) error {
 }
 
 // destroy runs f with c current, or not at all when the device is lost: its
-// resources are gone then and a call could hang.
+// resources are gone then and a call could hang. A destroy that is not made
+// leaks for the life of the process, so when c cannot be made current, which is
+// reported, it is tried once more.
 func (c *Context) destroy(f func() error) error {
 	if c.dev.lostError() != nil {
 		return nil
 	}
-	return c.with(f)
+	ran := false
+	run := func() error {
+		ran = true
+		return f()
+	}
+	err := c.with(run)
+	if ran || c.dev.lostError() != nil {
+		return err
+	}
+	return firstError(err, c.with(run))
 }
 
 // MemInfo is the device's free and total memory in bytes. Memory cached by the
