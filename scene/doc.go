@@ -1,0 +1,41 @@
+// Package scene answers ray queries about triangle meshes on one device.
+//
+// A [Scene] belongs to one [cuda.Context]. Meshes are added, [Scene.Build] makes
+// tables and a search tree of them, and queries read columns of rays from
+// device memory and write columns of results there:
+//
+//	sc, err := scene.New(ctx, scene.Options{})
+//	id, err := sc.AddMesh(scene.Mesh{Vertices: v, Faces: f})
+//	err = sc.Build(context.Background())
+//	hits, err := sc.Intersect(context.Background(), scene.Rays{O: o, D: d}, scene.All)
+//
+// # Ids
+//
+// Meshes are numbered 0, 1, 2, ... in the order of AddMesh: the shape id. Faces,
+// vertices and edges are numbered per shape and, in shape order, over the whole
+// scene. All ids are int32; -1 means none.
+//
+// # The machine
+//
+// A scene is empty, staged (meshes were added since the last Build), ready,
+// ready with pending updates, or failed. Queries are legal when it is ready and
+// see the geometry of the last Build or Sync. A refused call changes nothing. If
+// the device fails in the middle of a Build or Sync the scene is failed and only
+// Build helps.
+//
+// # Answers
+//
+// A query finds one winner per row, the primitive with the smallest parameter and
+// then the smallest id, and a second kernel computes every returned number from
+// the winner alone. Both use only correctly rounded operations in a fixed order.
+// Row i depends on row i of the input and on the scene, on nothing else: batches
+// may be cut anywhere, and every device and the emulator return the same bits.
+//
+// # Order and threads
+//
+// Queries are enqueued on the scene's stream or on the stream of [OnStream] and
+// return without waiting for the device. Any number of goroutines may query one
+// scene. Calls that change the scene wait until no query is being submitted, and
+// the device orders the work: a change never disturbs an earlier query, and a
+// later query sees it. The calling thread's current context is never changed.
+package scene

@@ -1,0 +1,46 @@
+package scene
+
+import "github.com/raymux/raymux/ptx"
+
+type rayColumns struct {
+	O      uint64
+	D      uint64
+	TMax   uint64
+	Active uint64
+}
+
+type traverseParams struct {
+	Rays      rayColumns
+	Winners   uint64
+	Nodes     uint64
+	Triangles uint64
+	RowBegin  int64
+	Count     int64
+}
+
+type finalizeParams struct {
+	Rays         rayColumns
+	Winners      uint64
+	Vertices     uint64
+	Faces        uint64
+	ShapeIDs     uint64
+	FaceOffsets  uint64
+	T            uint64
+	P            uint64
+	N            uint64
+	GeoN         uint64
+	UV           uint64
+	Barycentric  uint64
+	ShapeID      uint64
+	PrimID       uint64
+	LocalPrimID  uint64
+	GlobalPrimID uint64
+	RowBegin     int64
+	Count        int64
+}
+
+// Kernels of ptx/kernels/intersect.cu.
+var (
+	traverseKernel = ptx.Entry[traverseParams]{Module: "intersect", Name: "traverse"}
+	finalizeKernel = ptx.Entry[finalizeParams]{Module: "intersect", Name: "finalize"}
+)

@@ -1,0 +1,99 @@
+package scene
+
+import (
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/ptx"
+)
+
+const (
+	// maxLaunchRows is the most rows of one launch.
+	maxLaunchRows = 1 << 30
+	// blockSize is the threads per block of every kernel.
+	blockSize = 128
+)
+
+// kernels are the loaded modules and functions of one context.
+type kernels struct {
+	geometry, intersect *cuda.Module
+
+	validateMesh, faceNormals, gatherTriangles *cuda.Function
+	refitLevel, treeCost                       *cuda.Function
+	traverse, finalize                         *cuda.Function
+}
+
+func loadKernels(c *cuda.Context) (*kernels, error) {
+	k := &kernels{}
+	if err := k.load(c); err != nil {
+		// The first failure is the one that the caller can act on.
+		_ = k.close()
+		return nil, err
+	}
+	return k, nil
+}
+
+func (k *kernels) load(c *cuda.Context) (err error) {
+	if k.geometry, err = loadModule(c, "geometry"); err != nil {
+		return err
+	}
+	if k.intersect, err = loadModule(c, "intersect"); err != nil {
+		return err
+	}
+	if k.validateMesh, err = k.geometry.Function(validateMeshKernel.Name); err != nil {
+		return err
+	}
+	if k.faceNormals, err = k.geometry.Function(faceNormalsKernel.Name); err != nil {
+		return err
+	}
+	if k.gatherTriangles, err = k.geometry.Function(gatherTrianglesKernel.Name); err != nil {
+		return err
+	}
+	if k.refitLevel, err = k.geometry.Function(refitLevelKernel.Name); err != nil {
+		return err
+	}
+	if k.treeCost, err = k.geometry.Function(treeCostKernel.Name); err != nil {
+		return err
+	}
+	if k.traverse, err = k.intersect.Function(traverseKernel.Name); err != nil {
+		return err
+	}
+	k.finalize, err = k.intersect.Function(finalizeKernel.Name)
+	return err
+}
+
+func loadModule(c *cuda.Context, name string) (*cuda.Module, error) {
+	text, err := ptx.Module(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.LoadModule(text, cuda.JITOptions{})
+}
+
+func (k *kernels) close() error {
+	var first error
+	for _, m := range []*cuda.Module{k.geometry, k.intersect} {
+		if m != nil {
+			first = firstError(first, m.Close())
+		}
+	}
+	return first
+}
+
+// eachLaunch calls f for pieces of [begin, begin+count) that fit one launch.
+func (s *Scene) eachLaunch(begin, count int64, f func(begin, count int64) error) error {
+	for count > 0 {
+		n := min(count, s.rowsPerLaunch)
+		if err := f(begin, n); err != nil {
+			return err
+		}
+		begin += n
+		count -= n
+	}
+	return nil
+}
+
+// launchRows enqueues a kernel with one thread per row.
+func launchRows[P any](sc cuda.Scope, f *cuda.Function, st *cuda.Stream, count int64, p *P) error {
+	grid := cuapi.Dim3{X: uint32((count + blockSize - 1) / blockSize), Y: 1, Z: 1}
+	return sc.Launch(f, st, grid, cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, 0, cuda.ParamBytes(p))
+}

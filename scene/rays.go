@@ -1,0 +1,127 @@
+package scene
+
+import (
+	"fmt"
+
+	"github.com/raymux/raymux/cuda"
+)
+
+// Rays is a batch of n rays x(t) = o + t*d. All columns are on the scene's device.
+// A row is a miss when it is inactive, when a component is not finite, when d is
+// zero, or when the interval [1e-6, TMax] is empty.
+type Rays struct {
+	// O is the origins in metres: 3n values.
+	O cuda.Slice[float32]
+	// D is the directions: 3n values of any non-zero length. They are never
+	// normalised; t is in units of their length.
+	D cuda.Slice[float32]
+	// TMax is the largest accepted t of each row, n values, or absent. The bound
+	// itself is accepted.
+	TMax cuda.Slice[float32]
+	// Active is n bytes, zero for rows to skip, or absent.
+	Active cuda.Slice[uint8]
+}
+
+// BytesPerRow is the size of the columns that are present: 24, and 4 with TMax,
+// and 1 with Active.
+func (r Rays) BytesPerRow() int64 {
+	n := int64(24)
+	if !r.TMax.IsNil() {
+		n += 4
+	}
+	if !r.Active.IsNil() {
+		n++
+	}
+	return n
+}
+
+func (r Rays) columns() rayColumns {
+	return rayColumns{O: r.O.Addr(), D: r.D.Addr(), TMax: r.TMax.Addr(), Active: r.Active.Addr()}
+}
+
+// Flags selects the columns of a result, as a bit set.
+type Flags uint32
+
+// Bits of Flags, and all of them. T is always computed.
+const (
+	// None asks for T alone.
+	None Flags = 0
+	// Geometric asks for P, GeoN, Barycentric and the four id columns.
+	Geometric Flags = 1
+	// ShadingN asks for N.
+	ShadingN Flags = 2
+	// UV asks for UV.
+	UV Flags = 4
+	// All asks for every column.
+	All = Geometric | ShadingN | UV
+)
+
+func (f Flags) check(op string) error {
+	if f&^All != 0 {
+		return badArg(op, "flags", "has unknown bits %#x, want a combination of Geometric, ShadingN and UV", uint32(f&^All))
+	}
+	return nil
+}
+
+// String names the bits, for example "Geometric|UV".
+func (f Flags) String() string {
+	switch f {
+	case None:
+		return "None"
+	case All:
+		return "All"
+	}
+	s := ""
+	add := func(name string) {
+		if s != "" {
+			s += "|"
+		}
+		s += name
+	}
+	for _, b := range []struct {
+		bit  Flags
+		name string
+	}{{Geometric, "Geometric"}, {ShadingN, "ShadingN"}, {UV, "UV"}} {
+		if f&b.bit != 0 {
+			add(b.name)
+		}
+	}
+	if rest := f &^ All; rest != 0 {
+		add(fmt.Sprintf("%#x", uint32(rest)))
+	}
+	return s
+}
+
+// CheckRays validates a batch against the scene, without a driver call, and
+// returns its number of rows. Errors: *ArgumentError, *cuda.WrongDeviceError.
+func (s *Scene) CheckRays(rays Rays, flags Flags) (n int64, err error) {
+	const op = "Intersect"
+	if err := flags.check(op); err != nil {
+		return 0, err
+	}
+	if rays.O.Len()%3 != 0 {
+		return 0, badArg(op, "O", "has %d values, want 3 per ray", rays.O.Len())
+	}
+	rows := rays.O.Len() / 3
+	if rays.D.Len() != 3*rows {
+		return 0, badArg(op, "D", "has %d values, want %d for the %d rows of O", rays.D.Len(), 3*rows, rows)
+	}
+	if !rays.TMax.IsNil() && rays.TMax.Len() != rows {
+		return 0, badArg(op, "TMax", "has %d values, want %d or none", rays.TMax.Len(), rows)
+	}
+	if !rays.Active.IsNil() && rays.Active.Len() != rows {
+		return 0, badArg(op, "Active", "has %d values, want %d or none", rays.Active.Len(), rows)
+	}
+	for _, c := range [...]struct {
+		arg string
+		dev *cuda.Device
+	}{
+		{"O", rays.O.Device()}, {"D", rays.D.Device()},
+		{"TMax", rays.TMax.Device()}, {"Active", rays.Active.Device()},
+	} {
+		if err := s.checkDevice(op, c.arg, c.dev); err != nil {
+			return 0, err
+		}
+	}
+	return int64(rows), nil
+}
