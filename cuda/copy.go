@@ -9,8 +9,7 @@ import (
 // CopyAsync enqueues a copy of src to dst, of equal length, on s. On one device
 // s must be of that device, and the two must not overlap. Between devices it is
 // a peer copy, direct over the link if peer access is enabled and through host
-// memory if not, and s must be of either. Cost: two driver calls, two more when
-// another context was current.
+// memory if not, and s must be of either. Cost: one driver call.
 func CopyAsync[T Scalar](s *Stream, dst, src Slice[T]) error {
 	if s == nil {
 		return badArg("CopyAsync", "s", "is a nil stream")
@@ -45,6 +44,9 @@ func checkCopy[T Scalar](op string, s *Stream, dst, src Slice[T]) error {
 	at := s.c.dev
 	if dst.c != nil && src.c != nil && dst.c.dev != src.c.dev {
 		// A peer copy may be enqueued at either end.
+		if dst.c.dev.drv != src.c.dev.drv {
+			return badArg(op, "src", "belongs to another driver than dst")
+		}
 		if dst.c.dev != at && src.c.dev != at {
 			return &WrongDeviceError{Arg: "s", Want: dst.c.dev.ordinal, Have: at.ordinal}
 		}
@@ -86,8 +88,7 @@ func enqueueCopy[T Scalar](s *Stream, dst, src Slice[T]) error {
 	return s.c.dev.failure("cuMemcpyPeerAsync", r, fmt.Sprintf("%d bytes from device %d to device %d", n, src.c.dev.ordinal, dst.c.dev.ordinal))
 }
 
-// Fill8 enqueues filling every byte of dst with v. Cost: two driver calls, two
-// more when another context was current.
+// Fill8 enqueues filling every byte of dst with v. Cost: one driver call.
 func Fill8[T Scalar](s *Stream, dst Slice[T], v uint8) error {
 	return fill("Fill8", s, dst, 1, func(api cuapi.API) cuapi.Result {
 		return api.MemsetD8Async(cuapi.DevicePtr(dst.addr), v, dst.Bytes(), s.h)

@@ -27,7 +27,7 @@ type fake struct {
 	events  map[cuapi.Event]*fakeEvent
 	modules map[cuapi.Module]bool
 	calls   []string
-	quiet   bool // do not note calls, so that nothing allocates
+	quiet   bool // note no calls and order nothing, so that nothing allocates
 	count   atomic.Int64
 
 	failAt   int64 // 1: the next call
@@ -395,7 +395,7 @@ func (f *fake) StreamQuery(s cuapi.Stream) cuapi.Result {
 func (f *fake) StreamWaitEvent(s cuapi.Stream, e cuapi.Event, _ uint32) cuapi.Result {
 	defer f.mu.Unlock()
 	_, r := f.enterIn("StreamWaitEvent")
-	if r != cuapi.Success {
+	if r != cuapi.Success || f.quiet {
 		return r
 	}
 	ev := f.events[e]
@@ -425,7 +425,7 @@ func (f *fake) EventDestroy(e cuapi.Event) cuapi.Result {
 func (f *fake) EventRecord(e cuapi.Event, s cuapi.Stream) cuapi.Result {
 	defer f.mu.Unlock()
 	_, r := f.enterIn("EventRecord")
-	if r != cuapi.Success {
+	if r != cuapi.Success || f.quiet {
 		return r
 	}
 	ev := f.events[e]

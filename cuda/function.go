@@ -23,8 +23,8 @@ func (f *Function) Module() *Module { return f.m }
 // Launch enqueues the kernel on s, which must be of the module's device. shared
 // is the dynamic shared memory per block in bytes; params is the kernel's
 // parameter block, usually from ParamBytes, and may be reused when Launch
-// returns. A fault of the kernel shows in a later call. Cost: two driver calls,
-// two more when another context was current; no allocation.
+// returns. A fault of the kernel shows in a later call. Cost: one driver call; no
+// allocation.
 func (f *Function) Launch(s *Stream, grid, block cuapi.Dim3, shared uint32, params []byte) error {
 	if err := f.checkLaunch(s, grid, block); err != nil {
 		return err

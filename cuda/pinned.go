@@ -68,8 +68,7 @@ func (p *Pinned[T]) Close() error {
 
 // CopyInPinned enqueues a copy of dst.Len() values, from index offset of src on,
 // to dst on s, which must be of dst's device. The values must not change before
-// the copy has run. Cost: two driver calls, two more when another context was
-// current.
+// the copy has run. Cost: one driver call.
 func CopyInPinned[T Scalar](s *Stream, dst Slice[T], src *Pinned[T], offset int) error {
 	return copyPinned("CopyInPinned", s, "dst", dst, "src", src, offset, func(api cuapi.API, host []byte) (string, cuapi.Result) {
 		return "cuMemcpyHtoDAsync_v2", api.MemcpyHtoDAsync(cuapi.DevicePtr(dst.addr), host, s.h)

@@ -55,15 +55,16 @@ func (sc Scope) Context() *Context { return sc.c }
 // Do runs f with c current on the calling goroutine's OS thread. The thread's
 // current context is restored when f returns, fails or panics. Cost: one to
 // three driver calls more than f makes.
-func (c *Context) Do(f func() error) error {
+func (c *Context) Do(f func() error) (err error) {
 	if err := c.ref(); err != nil {
 		return err
 	}
-	err := c.with(f)
-	if e := c.unref(); err == nil {
-		err = e
-	}
-	return err
+	defer func() {
+		if e := c.unref(); err == nil {
+			err = e
+		}
+	}()
+	return c.with(f)
 }
 
 // enter is Enter for callers that keep the context alive otherwise.

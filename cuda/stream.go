@@ -79,65 +79,101 @@ func (s *Stream) Query() (bool, error) {
 // recording of e has been reached. The event may belong to any device. Waiting
 // for an event that was never recorded is no wait. Cost: one driver call.
 func (s *Stream) Wait(e *Event) error {
+	if err := s.checkWait(e); err != nil {
+		return err
+	}
 	sc, err := s.begin("Stream.Wait")
 	if err != nil {
 		return err
 	}
-	return s.end(sc, sc.Wait(s, e))
+	return s.end(sc, s.wait(e))
 }
 
-// Wait is Stream.Wait inside a scope of the stream's device.
+// Wait is Stream.Wait inside a scope of the stream's device. Cost: one driver
+// call; no allocation.
 func (sc Scope) Wait(s *Stream, e *Event) error {
 	if err := sc.checkStream("Scope.Wait", s); err != nil {
 		return err
 	}
-	if e == nil {
-		return badArg("Stream.Wait", "e", "is nil")
-	}
-	if e.c.dev.drv != s.c.dev.drv {
-		return badArg("Stream.Wait", "e", "belongs to another driver")
+	if err := s.checkWait(e); err != nil {
+		return err
 	}
 	if !s.gate.enter() {
 		return errClosed("stream")
 	}
 	defer s.gate.exit()
+	return s.wait(e)
+}
+
+func (s *Stream) checkWait(e *Event) error {
+	switch {
+	case s == nil:
+		return badArg("Stream.Wait", "s", "is a nil stream")
+	case e == nil:
+		return badArg("Stream.Wait", "e", "is nil")
+	case e.c.dev.drv != s.c.dev.drv:
+		return badArg("Stream.Wait", "e", "belongs to another driver")
+	}
+	return nil
+}
+
+// wait needs the context current and the stream's gate entered.
+func (s *Stream) wait(e *Event) error {
 	if !e.gate.enter() {
 		return errClosed("event")
 	}
 	defer e.gate.exit()
-	return s.c.dev.check("cuStreamWaitEvent", s.c.api().StreamWaitEvent(s.h, e.h, 0), "")
+	return s.c.check("cuStreamWaitEvent", s.c.api().StreamWaitEvent(s.h, e.h, 0))
 }
 
 // Record marks the end of the work enqueued so far with e, which must be of the
 // same device. Cost: one driver call.
 func (s *Stream) Record(e *Event) error {
+	if err := s.checkRecord(e); err != nil {
+		return err
+	}
 	sc, err := s.begin("Stream.Record")
 	if err != nil {
 		return err
 	}
-	return s.end(sc, sc.Record(s, e))
+	return s.end(sc, s.record(e))
 }
 
-// Record is Stream.Record inside a scope of the stream's device.
+// Record is Stream.Record inside a scope of the stream's device. Cost: one
+// driver call; no allocation.
 func (sc Scope) Record(s *Stream, e *Event) error {
 	if err := sc.checkStream("Scope.Record", s); err != nil {
 		return err
 	}
-	if e == nil {
-		return badArg("Stream.Record", "e", "is nil")
-	}
-	if e.c.dev != s.c.dev {
-		return &WrongDeviceError{Arg: "e", Want: s.c.dev.ordinal, Have: e.c.dev.ordinal}
+	if err := s.checkRecord(e); err != nil {
+		return err
 	}
 	if !s.gate.enter() {
 		return errClosed("stream")
 	}
 	defer s.gate.exit()
+	return s.record(e)
+}
+
+func (s *Stream) checkRecord(e *Event) error {
+	switch {
+	case s == nil:
+		return badArg("Stream.Record", "s", "is a nil stream")
+	case e == nil:
+		return badArg("Stream.Record", "e", "is nil")
+	case e.c.dev != s.c.dev:
+		return &WrongDeviceError{Arg: "e", Want: s.c.dev.ordinal, Have: e.c.dev.ordinal}
+	}
+	return nil
+}
+
+// record needs the context current and the stream's gate entered.
+func (s *Stream) record(e *Event) error {
 	if !e.gate.enter() {
 		return errClosed("event")
 	}
 	defer e.gate.exit()
-	return s.c.dev.check("cuEventRecord", s.c.api().EventRecord(e.h, s.h), "")
+	return s.c.check("cuEventRecord", s.c.api().EventRecord(e.h, s.h))
 }
 
 // Close destroys the stream once calls in progress have returned; work that is
