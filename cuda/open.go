@@ -80,8 +80,11 @@ func Open(opts ...Option) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := start(lib)
+	api, version, err := start(lib)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := countDevices(api, lib.Path(), version); err != nil {
 		return nil, err
 	}
 	cfg.logger.Debug("driver opened", "library", lib.Path())
@@ -112,27 +115,40 @@ func openLibrary(cfg config, m machine) (*dl.Library, error) {
 	return nil, failed
 }
 
-// start checks the driver and initialises it.
-func start(lib *dl.Library) (*native, error) {
+// start checks the driver and initialises it. The version is returned beside
+// an error too, when it is known.
+func start(lib *dl.Library) (*native, int, error) {
 	api := newNative(lib)
 	failed := &OpenError{Path: lib.Path()}
 	// The version comes first, since an old driver is the usual reason for
 	// whatever else is missing.
 	version, r := api.DriverGetVersion()
 	if r != cuapi.Success {
-		return nil, failed.answer(r)
+		return nil, version, failed.answer(r)
 	}
 	failed.Version = version
 	if version < MinDriverVersion {
-		return nil, failed.tooOld(nil)
+		return nil, version, failed.tooOld(nil)
 	}
 	if missing := api.require(); missing != nil {
-		return nil, failed.tooOld(missing)
+		return nil, version, failed.tooOld(missing)
 	}
 	if r := api.Init(0); r != cuapi.Success {
-		return nil, failed.answer(r)
+		return nil, version, failed.answer(r)
 	}
-	return api, nil
+	return api, version, nil
+}
+
+// countDevices asks how many GPUs the driver sees; none is an error.
+func countDevices(api *native, path string, version int) (int, error) {
+	n, r := api.DeviceGetCount()
+	if r == cuapi.Success && n == 0 {
+		r = cuapi.ErrorNoDevice
+	}
+	if r != cuapi.Success {
+		return 0, (&OpenError{Path: path, Version: version}).answer(r)
+	}
+	return n, nil
 }
 
 // tooOld completes the error for a driver that cannot serve us.

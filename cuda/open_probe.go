@@ -67,23 +67,13 @@ func (m machine) report() Report {
 // ask fills in what the driver says.
 func (r *Report) ask(lib *dl.Library) {
 	r.Library = lib.Path()
-	api, err := start(lib)
-	if err != nil {
-		r.Problem = err
-		var failed *OpenError
-		if errors.As(err, &failed) {
-			r.Version = failed.Version
-		}
+	var api *native
+	if api, r.Version, r.Problem = start(lib); r.Problem != nil {
 		return
 	}
-	r.Version, _ = api.DriverGetVersion()
 	r.Missing = api.missing()
-	n, res := api.DeviceGetCount()
-	if res == cuapi.Success && n == 0 {
-		res = cuapi.ErrorNoDevice
-	}
-	if res != cuapi.Success {
-		r.Problem = (&OpenError{Path: r.Library, Version: r.Version}).answer(res)
+	var n int
+	if n, r.Problem = countDevices(api, r.Library, r.Version); r.Problem != nil {
 		return
 	}
 	for i := range n {
