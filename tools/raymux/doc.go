@@ -1,0 +1,14 @@
+// Command raymux answers ray queries from files: meshes in .obj, .ply or .stl, rays and results in NumPy's .npy and .npz.
+//
+//	raymux info        devices, driver, backends, links between devices
+//	raymux intersect   the closest hit of every ray
+//	raymux edge-records  the edges of the meshes and the faces beside them
+//
+// It is a thin layer over package multi: parse, validate, call, write. `raymux COMMAND -h` lists the flags of a command.
+//
+// Every input is checked before a device is used, and a message names the flag, the file, what was found and what was
+// expected. The output file appears whole or not at all. Exit status: 0 done, 1 failed (a device, a read or a write
+// error), 2 usage or bad input, 3 not enough devices, 130 interrupted.
+//
+// Without a GPU, -devices emu:2 runs the same kernels on two emulated devices.
+package main

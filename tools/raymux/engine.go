@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/multi"
+	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tools/raymux/meshfile"
+)
+
+// engine is an open driver and a scene over the chosen devices.
+type engine struct {
+	drv      *cuda.Driver
+	ordinals []int
+	scene    *multi.Scene
+}
+
+func parseBackend(s string) (scene.Backend, error) {
+	for _, b := range []scene.Backend{scene.Auto, scene.CUDA, scene.OptiX} {
+		if s == b.String() {
+			return b, nil
+		}
+	}
+	return 0, errors.New("use auto, cuda or optix")
+}
+
+// openEngine opens the devices. A program that runs whatever it is given takes devices that differ or have no link between
+// them too, with a note; results are the same. An explicit -transport direct insists on the links.
+func (p *program) openEngine(list deviceList, backend scene.Backend, options chunked.Options) (*engine, error) {
+	p.progress("opening devices")
+	drv, ordinals, err := p.openDriver(list)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{drv: drv, ordinals: ordinals}
+	if options.Weights != nil {
+		if err := chunked.CheckWeights("-weights", options.Weights, len(ordinals)); err != nil {
+			return nil, errors.Join(err, e.close())
+		}
+	}
+	e.scene, err = multi.New(drv, ordinals, multi.Options{
+		Options:           options,
+		AllowNoPeerAccess: options.Transport != chunked.Direct,
+		AllowMixedDevices: true,
+		Backend:           backend,
+		Logger:            p.logger(),
+	})
+	if err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
+}
+
+func (e *engine) close() error {
+	var err error
+	if e.scene != nil {
+		err = e.scene.Close()
+	}
+	return errors.Join(err, e.drv.Close())
+}
+
+// load adds the meshes, in order, and builds the scene.
+func (e *engine) load(ctx context.Context, meshes []meshfile.Mesh) error {
+	for _, m := range meshes {
+		if _, err := e.scene.AddMesh(scene.Mesh{Vertices: m.Vertices, Faces: m.Faces}); err != nil {
+			return fmt.Errorf("-mesh: %w", err)
+		}
+	}
+	err := e.scene.Build(ctx)
+	var limit *scene.LimitError // each mesh is small enough, all of them are not
+	if errors.As(err, &limit) {
+		return fmt.Errorf("-mesh: %w", err)
+	}
+	return err
+}
+
+// describeDevices names the devices of the set, for -info.
+func (e *engine) describeDevices() string {
+	names := make([]string, len(e.ordinals))
+	for i, d := range e.ordinals {
+		names[i] = fmt.Sprintf("dev%d", d)
+		if dev, err := e.drv.Device(d); err == nil {
+			names[i] += " " + dev.Name()
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tools/raymux/npy"
+)
+
+// trace uploads the batch, runs it and downloads the chosen columns.
+func (e *engine) trace(ctx context.Context, h hostRays, fields []string, watch *stopwatch) (columns []npy.Column, err error) {
+	st := e.scene.Stream()
+	batch, err := upload(ctx, st, h)
+	defer func() { err = errors.Join(err, freeRays(batch)) }()
+	if err != nil {
+		return nil, err
+	}
+	watch.lap("upload")
+	hits, err := e.scene.Intersect(ctx, batch, hitFlags(fields))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, hits.Close()) }()
+	if err := st.Synchronize(ctx); err != nil {
+		return nil, err
+	}
+	watch.lap("trace")
+	for _, c := range scene.HitColumns(hits.Flags) {
+		if !slices.Contains(fields, c.Name) {
+			continue
+		}
+		column, err := downloadColumn(ctx, st, hits, c)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
+	watch.lap("download")
+	return columns, nil
+}
+
+// upload copies the batch to the master. On a failure it returns what it has, to be freed.
+func upload(ctx context.Context, st *cuda.Stream, h hostRays) (r scene.Rays, err error) {
+	if r.O, err = cuda.Upload(ctx, st, h.origins); err != nil {
+		return r, err
+	}
+	if r.D, err = cuda.Upload(ctx, st, h.directions); err != nil {
+		return r, err
+	}
+	if h.tmax != nil {
+		if r.TMax, err = cuda.Upload(ctx, st, h.tmax); err != nil {
+			return r, err
+		}
+	}
+	if h.active != nil {
+		r.Active, err = cuda.Upload(ctx, st, h.active)
+	}
+	return r, err
+}
+
+func freeRays(r scene.Rays) error {
+	var err error
+	for _, s := range []cuda.Slice[float32]{r.O, r.D, r.TMax} {
+		if !s.IsNil() {
+			err = errors.Join(err, s.Free())
+		}
+	}
+	if !r.Active.IsNil() {
+		err = errors.Join(err, r.Active.Free())
+	}
+	return err
+}
+
+// downloadColumn copies one column of the result to the host.
+func downloadColumn(ctx context.Context, st *cuda.Stream, hits *scene.Hits, c scene.Column) (npy.Column, error) {
+	floats := map[string]cuda.Slice[float32]{
+		"t": hits.T, "p": hits.P, "n": hits.N, "geo_n": hits.GeoN, "uv": hits.UV, "barycentric": hits.Barycentric,
+	}
+	ints := map[string]cuda.Slice[int32]{
+		"shape_id": hits.ShapeID, "prim_id": hits.PrimID, "local_prim_id": hits.LocalPrimID, "global_prim_id": hits.GlobalPrimID,
+	}
+	shape := []int{hits.Rows()}
+	if c.Width > 1 {
+		shape = append(shape, c.Width)
+	}
+	if s, ok := ints[c.Name]; ok {
+		data, err := cuda.Download(ctx, st, s)
+		return npy.Ints(c.Name, data, shape...), err
+	}
+	data, err := cuda.Download(ctx, st, floats[c.Name])
+	return npy.Floats(c.Name, data, shape...), err
+}
