@@ -26,9 +26,11 @@ const (
 // errNoCompiler is returned by locate when no NVRTC is found.
 var errNoCompiler = errors.New("no NVRTC found")
 
-// toolchain is the compiler in its own process (package nvrtc), which runs in
-// an empty folder with an empty environment.
+// toolchain is the compiler in its own process (package nvrtc). It runs with an
+// empty environment in an empty folder, because NVRTC also takes headers from
+// the working folder.
 type toolchain struct {
+	root             string // repository whose compiler process is built
 	dir              string // where the libraries lie
 	library, builtin string // digests
 }
@@ -48,8 +50,9 @@ func locate(root, dir string) (*toolchain, error) {
 		library, err1 := fileDigest(filepath.Join(d, libraryFile))
 		builtins, err2 := fileDigest(filepath.Join(d, builtinsFile))
 		if err1 == nil && err2 == nil {
-			abs, err := filepath.Abs(d)
-			return &toolchain{abs, library, builtins}, err
+			absRoot, err1 := filepath.Abs(root)
+			absDir, err2 := filepath.Abs(d)
+			return &toolchain{absRoot, absDir, library, builtins}, errors.Join(err1, err2)
 		}
 		if dir != "" {
 			return nil, fmt.Errorf("%w in %s: %w", errNoCompiler, dir, errors.Join(err1, err2))
@@ -131,7 +134,7 @@ func (t *toolchain) exchange(req protocol.Request) (resp protocol.Response, err 
 		return resp, err
 	}
 	build := exec.Command("go", "build", "-o", program, worker)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Dir, build.Env = t.root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return resp, fmt.Errorf("cannot build the compiler process %s: %w\n%s", worker, err, out)
 	}

@@ -58,7 +58,7 @@ func (s cStructs) fields(name string) ([]string, error) {
 	if !ok {
 		return nil, fmt.Errorf("struct %s is not defined in the sources", name)
 	}
-	if strings.ContainsAny(body, "(){}:") {
+	if strings.ContainsAny(body, "(){}:=") {
 		return nil, fmt.Errorf("struct %s may hold plain fields only: no functions, bit fields, unions or initialisers", name)
 	}
 	var list []string

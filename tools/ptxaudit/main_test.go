@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/ptx/manifest"
+	"github.com/raymux/raymux/tools/ptxaudit/audit"
+)
+
+const repoRoot = "../.."
+
+// copyOfRepository copies what the audit reads.
+func copyOfRepository(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	err := filepath.WalkDir(repoRoot, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(repoRoot, name)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(root, rel), 0o755)
+		}
+		if !strings.HasPrefix(filepath.ToSlash(rel), "ptx/") && filepath.Ext(rel) != ".go" {
+			return nil
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(root, rel), data, 0o644)
+	})
+	require.NoError(t, err)
+	return root
+}
+
+func readManifest(t *testing.T, root string) *manifest.Manifest {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "ptx", "manifest.json"))
+	require.NoError(t, err)
+	m, err := manifest.Parse(data)
+	require.NoError(t, err)
+	return m
+}
+
+// edit changes one committed file for the length of a call.
+func edit(t *testing.T, root, file string, change func([]byte) []byte, look func(found []audit.Finding)) {
+	t.Helper()
+	name := filepath.Join(root, filepath.FromSlash(file))
+	old, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, change(bytes.Clone(old)), 0o644))
+	_, found, err := audit.Check(root)
+	require.NoError(t, err)
+	look(found)
+	require.NoError(t, os.WriteFile(name, old, 0o644))
+}
+
+// The committed tree is in order, and one bit in any file of any module is
+// seen and named.
+func TestCommittedModules(t *testing.T) {
+	root := copyOfRepository(t)
+	n, found, err := audit.Check(root)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	m := readManifest(t, repoRoot)
+	require.Len(t, m.Modules, n)
+
+	flip := func(b []byte) []byte { b[rand.IntN(len(b))] ^= 1; return b }
+	files := map[string]bool{}
+	for _, mod := range m.Modules {
+		files[mod.PTX.Path] = true
+		for _, s := range mod.Sources {
+			files[s.Path] = true
+			edit(t, root, s.Path, func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n")) },
+				func(found []audit.Finding) { assert.Empty(t, found, "line ends of %s", s.Path) })
+		}
+	}
+	for file := range files {
+		edit(t, root, file, flip, func(found []audit.Finding) {
+			named := false
+			for _, f := range found {
+				named = named || f.File == file
+			}
+			assert.True(t, named, "a changed bit of %s gave %v", file, found)
+		})
+	}
+}
+
+func runTool(args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestExitStatus(t *testing.T) {
+	empty := t.TempDir()
+	otherLibrary := t.TempDir()
+	for _, f := range []string{libraryFile, builtinsFile} {
+		require.NoError(t, os.WriteFile(filepath.Join(otherLibrary, f), []byte("not the pinned one"), 0o644))
+	}
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		output string
+	}{
+		{"check", []string{"-root", repoRoot, "check"}, 0, "claim level: identity"},
+		{"no command", nil, 2, "usage"},
+		{"unknown command", []string{"-root", repoRoot, "verify"}, 2, "usage"},
+		{"unknown flag", []string{"-x"}, 2, "usage"},
+		{"no repository", []string{"-root", empty, "check"}, 1, "ptx/policy.json"},
+		{"rebuild without compiler", []string{"-root", repoRoot, "-nvrtc", empty, "rebuild"}, 3, "nothing was rebuilt"},
+		{"update without compiler", []string{"-root", repoRoot, "-nvrtc", empty, "update"}, 3, "nothing was rebuilt"},
+		{"rebuild with another compiler", []string{"-root", repoRoot, "-nvrtc", otherLibrary, "rebuild"}, 1, "nothing was rebuilt"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := runTool(c.args...)
+			assert.Equal(t, c.code, code)
+			assert.Contains(t, stdout+stderr, c.output)
+			if c.code != 0 {
+				assert.NotContains(t, stdout, "claim level")
+			}
+		})
+	}
+}
+
+// The check must stay usable where no library can be loaded.
+func TestAuditLinksNoLoader(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "github.com/raymux/raymux/tools/ptxaudit",
+		"github.com/raymux/raymux/tools/ptxaudit/audit", "github.com/raymux/raymux/ptx").Output()
+	require.NoError(t, err)
+	assert.NotContains(t, string(out), "purego")
+	assert.NotContains(t, string(out), "raymux/cuda")
+}
+
+// pinned finds the compiler, which continuous integration installs.
+func pinned(t *testing.T) *toolchain {
+	t.Helper()
+	cc, err := locate(repoRoot, "")
+	if err != nil {
+		t.Skipf("nothing is compiled in this test: %v", err)
+	}
+	return cc
+}
+
+func TestRebuildReproducesEveryModule(t *testing.T) {
+	pinned(t)
+	code, stdout, stderr := runTool("-root", repoRoot, "rebuild")
+	assert.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "claim level: reproduced")
+}
+
+// No file but the given headers is seen: NVRTC by itself would find one in the
+// working folder.
+func TestCompilationIsHermetic(t *testing.T) {
+	cc := pinned(t)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "near.cuh"), []byte("#define N 1\n"), 0o644))
+	options := readManifest(t, repoRoot).Modules[0].Options
+	t.Chdir(dir)
+	t.Setenv("CPATH", dir)
+	program := audit.Program{Name: "x.cu", Options: options,
+		Source: "#include \"near.cuh\"\nextern \"C\" __global__ void k(int *p) { *p = N; }\n"}
+	_, err := cc.Compile([]audit.Program{program})
+	require.ErrorContains(t, err, "open source file \"near.cuh\"")
+
+	program.Headers = map[string]string{"near.cuh": "#define N 77\n"}
+	texts, err := cc.Compile([]audit.Program{program})
+	require.NoError(t, err)
+	assert.Regexp(t, `mov\.u32\s+%r\d+, 77;`, texts[0])
+}
+
+// What the compiler says of a struct is what C's rules of layout say.
+func TestLayoutByTheCompiler(t *testing.T) {
+	cc := pinned(t)
+	root := t.TempDir()
+	require.NoError(t, os.CopyFS(root, os.DirFS("audit/testdata/repo")))
+	source := filepath.Join(root, "ptx", "kernels", "box.cu")
+	text, err := os.ReadFile(source)
+	require.NoError(t, err)
+	text = bytes.Replace(text, []byte("work(p);"), []byte("*(volatile int *)p.boxes = p.flags;"), 1)
+	require.NoError(t, os.WriteFile(source, text, 0o644))
+	_, err = audit.Update(root, cc)
+	require.NoError(t, err)
+	assert.Equal(t, manifest.Params{Entry: "box_test", Struct: "BoxParams", Bytes: 40, Fields: []manifest.Field{
+		{Name: "boxes", Offset: 0, Bytes: 8, Kind: "pointer"},
+		{Name: "count", Offset: 8, Bytes: 8, Kind: "uint"},
+		{Name: "range.begin", Offset: 16, Bytes: 4, Kind: "int"},
+		{Name: "range.end", Offset: 20, Bytes: 4, Kind: "int"},
+		{Name: "scale", Offset: 24, Bytes: 12, Kind: "float"},
+		{Name: "flags", Offset: 36, Bytes: 4, Kind: "int"},
+	}}, readManifest(t, root).Modules[0].Params[0])
+}
