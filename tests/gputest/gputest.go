@@ -1,0 +1,128 @@
+// Package gputest opens the devices that a test runs on: virtual ones by default,
+// the GPUs of RAYMUX_TEST_DEVICES ("0,1") when it is set. Tests that need more
+// devices than exist fail, they do not skip.
+//
+// RAYMUX_TEST_CURRENT=k makes the context of device k current on the test's thread
+// first, and requires it to be current still when the test ends: no call of the
+// library may depend on the current context or change it.
+package gputest
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/cuda/emu"
+)
+
+// Environment variables that select devices.
+const (
+	DevicesVariable = "RAYMUX_TEST_DEVICES"
+	CurrentVariable = "RAYMUX_TEST_CURRENT"
+)
+
+// Native reports whether tests run on GPUs.
+func Native() bool { return os.Getenv(DevicesVariable) != "" }
+
+// Rig is an open driver and the devices that a test may use.
+type Rig struct {
+	Driver  *cuda.Driver
+	Devices []*cuda.Device
+}
+
+// Open opens n devices. wrap, if not nil, wraps the driver interface. The driver
+// is closed when the test ends, which fails the test when handles are still open.
+func Open(t testing.TB, n int, wrap func(cuapi.API) cuapi.API) *Rig {
+	t.Helper()
+	var opts []cuda.Option
+	if wrap != nil {
+		opts = append(opts, cuda.WithAPI(wrap))
+	}
+	r := &Rig{}
+	current := parse(t, CurrentVariable)
+	if Native() {
+		r.native(t, n, opts)
+	} else {
+		// RAYMUX_TEST_CURRENT may name a device that the test itself does not use.
+		r.emulated(t, n, max(n, slices.Max(append(current, 0))+1), opts)
+	}
+	t.Cleanup(func() { require.NoError(t, r.Driver.Close(), "the test leaves handles open") })
+	if len(current) > 0 {
+		r.makeCurrent(t, current[0])
+	}
+	return r
+}
+
+func (r *Rig) native(t testing.TB, n int, opts []cuda.Option) {
+	t.Helper()
+	ids := parse(t, DevicesVariable)
+	require.GreaterOrEqual(t, len(ids), n, "the test needs %d devices, %s names %v", n, DevicesVariable, ids)
+	var err error
+	r.Driver, err = cuda.Open(opts...)
+	require.NoError(t, err)
+	for _, id := range ids[:n] {
+		d, err := r.Driver.Device(id)
+		require.NoError(t, err, "%s names device %d", DevicesVariable, id)
+		r.Devices = append(r.Devices, d)
+	}
+}
+
+func (r *Rig) emulated(t testing.TB, n, open int, opts []cuda.Option) {
+	t.Helper()
+	api, err := emu.New(open)
+	require.NoError(t, err)
+	r.Driver, err = cuda.OpenAPI(api, opts...)
+	require.NoError(t, err)
+	r.Devices = r.Driver.Devices()[:n]
+}
+
+// makeCurrent pins the test to its thread with device k's context current.
+func (r *Rig) makeCurrent(t testing.TB, k int) {
+	t.Helper()
+	d, err := r.Driver.Device(k)
+	require.NoError(t, err, "%s names device %d", CurrentVariable, k)
+	c, err := d.Retain()
+	require.NoError(t, err)
+	api := r.Driver.API()
+	runtime.LockOSThread()
+	require.Equal(t, cuapi.Success, api.CtxSetCurrent(c.Handle()))
+	t.Cleanup(func() {
+		now, code := api.CtxGetCurrent()
+		api.CtxSetCurrent(0)
+		runtime.UnlockOSThread()
+		require.NoError(t, c.Close())
+		require.Equal(t, cuapi.Success, code)
+		require.Equal(t, c.Handle(), now, "the current context of the thread has changed")
+	})
+}
+
+// Context retains the context of device i of the rig until the test ends.
+func (r *Rig) Context(t testing.TB, i int) *cuda.Context {
+	t.Helper()
+	c, err := r.Devices[i].Retain()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(), "the test leaves handles of device %d open", i) })
+	return c
+}
+
+func parse(t testing.TB, name string) []int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return nil
+	}
+	var ids []int
+	for part := range strings.SplitSeq(text, ",") {
+		id, err := strconv.Atoi(strings.TrimSpace(part))
+		require.NoError(t, err, "%s=%q is no list of device numbers", name, text)
+		ids = append(ids, id)
+	}
+	return ids
+}
