@@ -48,6 +48,10 @@ func (p *policy) checkPTX(m policyModule, file string, text *ptxText) (out findi
 	if text.compiler != p.Toolchain.NVRTC {
 		out.add(file, "policy: compiled by NVRTC %q, expected %s", text.compiler, p.Toolchain.NVRTC)
 	}
+	if len(text.entries()) == 0 {
+		// NVRTC would then put its process number into internal names.
+		out.add(file, "policy: the module exports no kernel, so it is not reproducible")
+	}
 	for _, name := range text.imports() {
 		if !slices.Contains(p.Imports, name) {
 			out.add(file, "ABI: calls %s, which is neither defined here nor a declared import", name)

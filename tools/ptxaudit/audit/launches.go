@@ -140,8 +140,10 @@ type reader struct {
 	fset  *token.FileSet
 	scope *types.Scope
 	local string // the file's name for package ptx
-	list  []launch
-	out   findings
+	// listed are variables that range over ptx.Entries, whose values exist.
+	listed []string
+	list   []launch
+	out    findings
 }
 
 func (r *reader) visit(n ast.Node) bool {
@@ -153,6 +155,12 @@ func (r *reader) visit(n ast.Node) bool {
 		if index, ok := elementType(n.Type).(*ast.IndexExpr); ok && r.isPtx(index.X, entryType) {
 			r.bad(n, "declare each ptx.Entry as a value of its own, not inside an untyped list")
 		}
+	case *ast.RangeStmt:
+		if call, ok := n.X.(*ast.CallExpr); ok && r.isPtx(call.Fun, "Entries") {
+			if id, ok := n.Value.(*ast.Ident); ok {
+				r.listed = append(r.listed, id.Name)
+			}
+		}
 	case *ast.CallExpr:
 		if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Function" && len(n.Args) == 1 {
 			r.function(n)
@@ -161,15 +169,23 @@ func (r *reader) visit(n ast.Node) bool {
 	return true
 }
 
-// function refuses kernels named by anything but an entry's Name. Tests may
-// name what does not exist.
+// function refuses kernels named by anything but an entry's Name or the
+// manifest itself. Tests may name what does not exist.
 func (r *reader) function(call *ast.CallExpr) {
 	if strings.HasSuffix(r.fset.Position(call.Pos()).Filename, "_test.go") {
 		return
 	}
-	if sel, ok := call.Args[0].(*ast.SelectorExpr); !ok || sel.Sel.Name != "Name" {
-		r.bad(call, "a kernel is launched that differs from the Go program table: use the Name of a ptx.Entry")
+	switch arg := call.Args[0].(type) {
+	case *ast.SelectorExpr:
+		if arg.Sel.Name == "Name" {
+			return
+		}
+	case *ast.Ident:
+		if slices.Contains(r.listed, arg.Name) {
+			return
+		}
 	}
+	r.bad(call, "a kernel is launched that differs from the Go program table: use the Name of a ptx.Entry")
 }
 
 func elementType(t ast.Expr) ast.Expr {

@@ -221,6 +221,7 @@ func TestEditsAreRefused(t *testing.T) {
 		{"launch removed", swap(launch, "idleKernel = ptx.Entry[struct{}]{Module: module, Name: \"idle\"}",
 			"idleKernel struct{ Name string }"), cu, "entry idle differs from the Go program table"},
 		{"launch by a literal", swap(launch, "idleKernel.Name", `"idle"`), launch, "line 29: a kernel is launched"},
+		{"launch by a variable", swap(launch, "m.Function(idleKernel.Name)", "m.Function(name)"), launch, "line 29: a kernel is launched"},
 		{"entries in a list", swap(launch, "const module", "var all = []ptx.Entry[boxParams]{{Module: module}}\n\nconst module"),
 			launch, "value of its own"},
 		{"module by a call", swap(launch, "Module: module, Name: \"idle\"", "Module: f(), Name: \"idle\""), launch, "string constant"},
@@ -279,6 +280,7 @@ func TestCompiledTextsAreRefused(t *testing.T) {
 		{"older target", "sm_75", "sm_70", "policy: .target sm_70"},
 		{"narrow addresses", "_size 64", "_size 32", "policy: .address_size 32"},
 		{"another compiler", "V12.0.140", "V12.0.76", "12.0.76"},
+		{"no kernel", ".visible .entry", ".func", "no kernel"},
 		{"entry renamed", "entry idle()", "entry idle2()", ""},
 		{"parameter widened", "box_test_param_0[40]", "box_test_param_0[48]", "takes 1 parameters of 48 bytes"},
 		{"two parameters", "box_test_param_0[40]", "box_test_param_0[32],\n\t.param .u64 more", "takes 2 parameters"},
@@ -314,6 +316,15 @@ func TestCompiledTextsAreRefused(t *testing.T) {
 			r.refused("ptx/box.ptx", c.text)
 		})
 	}
+}
+
+// A program that takes the names from the manifest cannot name a wrong kernel.
+func TestLaunchOfListedEntries(t *testing.T) {
+	r := newRepository(t)
+	r.update(newCanned(t))
+	r.replace("launch/launch.go", "\treturn m.Function(idleKernel.Name)",
+		"\tfor _, e := range ptx.Entries(module) {\n\t\t_ = m.Function(e)\n\t}\n\treturn nil")
+	assert.Empty(t, r.check())
 }
 
 func TestDeclaredExceptionsAreAccepted(t *testing.T) {
