@@ -53,8 +53,8 @@ type fakeStream struct {
 }
 
 type fakeEvent struct {
-	dev     int
-	pending int
+	dev  int
+	last *bool // whether the last recording was reached; nil without one
 }
 
 func newFake(n int) *fake {
@@ -345,9 +345,12 @@ func (f *fake) OccupancyMaxActiveBlocks(_ cuapi.Function, block int, _ uint64) (
 	return 2048 / block, r
 }
 
-func (f *fake) LaunchKernel(_ cuapi.Function, _, _ cuapi.Dim3, _ uint32, _ cuapi.Stream, params []byte) cuapi.Result {
+func (f *fake) LaunchKernel(m cuapi.Function, _, _ cuapi.Dim3, _ uint32, s cuapi.Stream, params []byte) cuapi.Result {
 	defer f.mu.Unlock()
 	_, r := f.enterIn("LaunchKernel")
+	if f.streams[s] == nil || !f.modules[cuapi.Module(m)] {
+		panic("fake: launch with a destroyed handle")
+	}
 	f.params = append(f.params[:0], params...)
 	return r
 }
@@ -398,8 +401,8 @@ func (f *fake) StreamWaitEvent(s cuapi.Stream, e cuapi.Event, _ uint32) cuapi.Re
 	if r != cuapi.Success || f.quiet {
 		return r
 	}
-	ev := f.events[e]
-	return f.enqueue(s, func() bool { return ev.pending == 0 })
+	last := f.events[e].last
+	return f.enqueue(s, func() bool { return last == nil || *last })
 }
 
 func (f *fake) EventCreate(cuapi.EventFlags) (cuapi.Event, cuapi.Result) {
@@ -432,14 +435,15 @@ func (f *fake) EventRecord(e cuapi.Event, s cuapi.Stream) cuapi.Result {
 	if ev.dev != f.streams[s].dev {
 		return cuapi.ErrorInvalidHandle
 	}
-	ev.pending++
-	return f.enqueue(s, func() bool { ev.pending--; return true })
+	reached := new(bool)
+	ev.last = reached
+	return f.enqueue(s, func() bool { *reached = true; return true })
 }
 
 func (f *fake) EventQuery(e cuapi.Event) cuapi.Result {
 	defer f.mu.Unlock()
 	_, r := f.enterIn("EventQuery")
-	if r == cuapi.Success && f.events[e].pending > 0 {
+	if r == cuapi.Success && f.events[e].last != nil && !*f.events[e].last {
 		r = cuapi.ErrorNotReady
 	}
 	return r

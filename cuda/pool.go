@@ -172,7 +172,7 @@ func (p *Pool) get(s *Stream, bytes uint64) (*memory, error) {
 		return nil, err
 	}
 	if b == nil {
-		if b, err = p.grow(size); err != nil {
+		if b, err = p.grow(bytes, size); err != nil {
 			return nil, err
 		}
 	}
@@ -242,8 +242,8 @@ func (p *Pool) keep(b *memory) {
 	p.stats.BytesCached += b.size
 }
 
-// grow allocates a block from the driver.
-func (p *Pool) grow(size uint64) (*memory, error) {
+// grow allocates a block of the given size from the driver for a request.
+func (p *Pool) grow(bytes, size uint64) (*memory, error) {
 	b := &memory{c: p.c, size: size}
 	made := false
 	err := p.c.with(func() error {
@@ -254,7 +254,7 @@ func (p *Pool) grow(size uint64) (*memory, error) {
 		})
 		made = r == cuapi.Success
 		if r == cuapi.ErrorOutOfMemory {
-			return p.c.dev.failure("cuMemAlloc_v2", r, p.shortage(size))
+			return p.c.dev.failure("cuMemAlloc_v2", r, p.shortage(bytes))
 		}
 		return p.c.check("cuMemAlloc_v2", r)
 	})
@@ -273,9 +273,9 @@ func (p *Pool) grow(size uint64) (*memory, error) {
 }
 
 // shortage says what was wanted and what there was.
-func (p *Pool) shortage(size uint64) string {
+func (p *Pool) shortage(bytes uint64) string {
 	st := p.Stats()
-	text := fmt.Sprintf("%d bytes wanted, the pool has %d in use and %d cached", size, st.BytesInUse, st.BytesCached)
+	text := fmt.Sprintf("%d bytes wanted, the pool has %d in use and %d cached", bytes, st.BytesInUse, st.BytesCached)
 	if free, total, r := p.c.api().MemGetInfo(); r == cuapi.Success {
 		text += fmt.Sprintf(", the device has %d of %d free", free, total)
 	}
