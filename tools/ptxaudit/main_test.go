@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -136,6 +138,40 @@ func TestExitStatus(t *testing.T) {
 			assert.Contains(t, stdout+stderr, c.output)
 			if c.code != 0 {
 				assert.NotContains(t, stdout, "claim level")
+			}
+		})
+	}
+}
+
+// The folder that is asked for by name wins, and is the only one tried.
+func TestLocate(t *testing.T) {
+	install := func(dir, text string) string {
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		for _, f := range []string{libraryFile, builtinsFile} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, f), []byte(f+text), 0o644))
+		}
+		return dir
+	}
+	root := t.TempDir()
+	wheel := install(filepath.Join(root, ".venv", "lib", "python3.11", "site-packages", "nvidia", "cuda_nvrtc", "lib"), "wheel")
+	env, flag, empty := install(t.TempDir(), "env"), install(t.TempDir(), "flag"), t.TempDir()
+	for _, c := range []struct{ name, env, flag, want string }{
+		{"wheel", "", "", wheel}, {"variable", env, "", env}, {"flag", env, flag, flag},
+		{"empty variable folder", empty, "", ""}, {"empty flag folder", env, empty, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("RAYMUX_NVRTC", c.env)
+			cc, err := locate(root, c.flag)
+			if c.want == "" {
+				require.ErrorIs(t, err, errNoCompiler)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, cc.dir)
+			for have, file := range map[string]string{cc.library: libraryFile, cc.builtin: builtinsFile} {
+				data, err := os.ReadFile(filepath.Join(c.want, file))
+				require.NoError(t, err)
+				assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256(data)), have)
 			}
 		})
 	}

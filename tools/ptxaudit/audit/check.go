@@ -56,7 +56,9 @@ func Check(root string) (modules int, found []Finding, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return len(m.Modules), append(out, table...), nil
+	out = append(out, table...)
+	slices.SortStableFunc(out, func(a, b Finding) int { return strings.Compare(a.File, b.File) })
+	return len(m.Modules), out, nil
 }
 
 func checkToolchain(p *policy, m *manifest.Manifest) (out findings) {
