@@ -72,7 +72,8 @@ func (t tree) collect(p *policy, c *closure, file string, out *findings) error {
 			continue
 		}
 		if err := t.collect(p, c, next, out); err != nil {
-			return fmt.Errorf("included by %s: %w", file, err)
+			out.add(file, "#include of a file that cannot be read: %v", err)
+			continue
 		}
 		c.headers[include] = c.texts[next]
 		if name[2] != "" && !slices.Contains(c.external, next) {
