@@ -80,15 +80,17 @@ type Ledger struct {
 	*Hooked
 	inner cuapi.API
 
-	mu    sync.Mutex
-	live  map[ledgerKey]ledgerItem
-	dying map[ledgerKey]ledgerItem // being destroyed: the driver has not answered yet
+	mu   sync.Mutex
+	live map[ledgerKey]ledgerItem
+	// dying are being destroyed: the driver has not answered yet. One handle may
+	// be there several times, since the driver reuses it as soon as it is free.
+	dying map[ledgerKey][]ledgerItem
 	held  map[cuapi.Device]*Counts
 }
 
 // NewLedger keeps account of the calls that pass to api.
 func NewLedger(api cuapi.API) *Ledger {
-	l := &Ledger{inner: api, live: map[ledgerKey]ledgerItem{}, dying: map[ledgerKey]ledgerItem{}, held: map[cuapi.Device]*Counts{}}
+	l := &Ledger{inner: api, live: map[ledgerKey]ledgerItem{}, dying: map[ledgerKey][]ledgerItem{}, held: map[cuapi.Device]*Counts{}}
 	l.Hooked = NewHooked(api, ledgerHook{l})
 	return l
 }

@@ -26,7 +26,7 @@ func (l ledgerHook) Before(c Call) (cuapi.Result, bool) {
 		l.mu.Lock()
 		if item, ok := l.live[k]; ok {
 			delete(l.live, k)
-			l.dying[k] = item
+			l.dying[k] = append(l.dying[k], item)
 		}
 		l.mu.Unlock()
 	}
@@ -80,11 +80,14 @@ func (l *Ledger) book(c Call) {
 func (l *Ledger) settle(k ledgerKey, r cuapi.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	item, ok := l.dying[k]
-	if !ok {
+	queue := l.dying[k]
+	if len(queue) == 0 {
 		return
 	}
-	delete(l.dying, k)
+	item := queue[0]
+	if l.dying[k] = queue[1:]; len(queue) == 1 {
+		delete(l.dying, k)
+	}
 	if r != cuapi.Success && r != cuapi.ErrorDeinitialized {
 		l.live[k] = item
 		return
