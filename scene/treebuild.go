@@ -39,10 +39,16 @@ func emptyBounds() bounds {
 	return bounds{lo: [3]float32{m, m, m}, hi: [3]float32{-m, -m, -m}}
 }
 
+// add grows the box. Comparisons, not min and max: those order zeros and NaN too,
+// which costs half of the build.
 func (b *bounds) add(lo, hi *[3]float32) {
 	for k := range 3 {
-		b.lo[k] = min(b.lo[k], lo[k])
-		b.hi[k] = max(b.hi[k], hi[k])
+		if lo[k] < b.lo[k] {
+			b.lo[k] = lo[k]
+		}
+		if hi[k] > b.hi[k] {
+			b.hi[k] = hi[k]
+		}
 	}
 }
 
@@ -183,12 +189,12 @@ type plane struct {
 
 // binning maps centres along one axis to bins.
 type binning struct {
-	axis      int
-	lo, scale float32
+	axis, last int
+	lo, scale  float32
 }
 
 func (g *binning) of(r *ref) int {
-	return min(int((r.centre(g.axis)-g.lo)*g.scale), binCount-1)
+	return min(int((r.centre(g.axis)-g.lo)*g.scale), g.last)
 }
 
 type bin struct {
@@ -199,15 +205,18 @@ type bin struct {
 // choosePlane finds the cheapest plane; false when the centres coincide.
 func choosePlane(refs []ref, centres *bounds) (best plane, found bool) {
 	best.cost = math.Inf(1)
+	// Most nodes are small, and more bins than this find nothing more in them.
+	count := min(binCount, 2*len(refs))
 	for axis := range 3 {
 		extent := centres.hi[axis] - centres.lo[axis]
-		scale := binCount / extent
+		scale := float32(count) / extent
 		// Also false for extents that overflow or vanish.
 		if !(extent > 0 && extent <= math.MaxFloat32 && scale <= math.MaxFloat32) {
 			continue
 		}
-		g := binning{axis: axis, lo: centres.lo[axis], scale: scale}
-		var all [binCount]bin
+		g := binning{axis: axis, last: count - 1, lo: centres.lo[axis], scale: scale}
+		var store [binCount]bin
+		all := store[:count]
 		for i := range all {
 			all[i].box = emptyBounds()
 		}
@@ -217,7 +226,7 @@ func choosePlane(refs []ref, centres *bounds) (best plane, found bool) {
 			t.box.add(&r.lo, &r.hi)
 			t.n++
 		}
-		if s, cost := cheapest(&all); cost < best.cost {
+		if s, cost := cheapest(all); cost < best.cost {
 			best, found = plane{binning: g, split: s, cost: cost}, true
 		}
 	}
@@ -225,10 +234,10 @@ func choosePlane(refs []ref, centres *bounds) (best plane, found bool) {
 }
 
 // cheapest is the split of the bins with the least cost.
-func cheapest(all *[binCount]bin) (split int, cost float64) {
+func cheapest(all []bin) (split int, cost float64) {
 	var left [binCount]float64
 	acc, n := emptyBounds(), 0
-	for i := range binCount - 1 {
+	for i := range len(all) - 1 {
 		if all[i].n > 0 {
 			acc.add(&all[i].box.lo, &all[i].box.hi)
 			n += all[i].n
@@ -240,7 +249,7 @@ func cheapest(all *[binCount]bin) (split int, cost float64) {
 	}
 	cost = math.Inf(1)
 	acc, n = emptyBounds(), 0
-	for i := binCount - 1; i > 0; i-- {
+	for i := len(all) - 1; i > 0; i-- {
 		if all[i].n > 0 {
 			acc.add(&all[i].box.lo, &all[i].box.hi)
 			n += all[i].n

@@ -1,0 +1,207 @@
+package scene_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/gputest"
+)
+
+// pair is one empty scene on each of two devices.
+func pair(t *testing.T) (a, b *rig) {
+	t.Helper()
+	g := gputest.Open(t, 2, nil)
+	return openOn(t, g.Context(t, 0)), openOn(t, g.Context(t, 1))
+}
+
+func TestWrongDeviceIsRefusedBeforeAnything(t *testing.T) {
+	a, b := pair(t)
+	for _, r := range []*rig{a, b} {
+		r.add(dynamic(meshT()))
+		require.NoError(t, r.Build(background))
+	}
+	two := i1.until(10)
+	two.active = []uint8{1}
+	local, remote := a.upload(two), b.upload(two)
+	st, err := b.Context().NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+	calls := map[string]func() error{
+		"O": func() error {
+			_, err := a.Intersect(background, scene.Rays{O: remote.O, D: local.D}, scene.All)
+			return err
+		},
+		"D": func() error {
+			_, err := a.Intersect(background, scene.Rays{O: local.O, D: remote.D}, scene.All)
+			return err
+		},
+		"TMax": func() error {
+			_, err := a.Intersect(background, scene.Rays{O: local.O, D: local.D, TMax: remote.TMax}, scene.All)
+			return err
+		},
+		"Active": func() error {
+			_, err := a.Intersect(background, scene.Rays{O: local.O, D: local.D, Active: remote.Active}, scene.All)
+			return err
+		},
+		"OnStream": func() error {
+			_, err := a.Intersect(background, local, scene.All, scene.OnStream(st))
+			return err
+		},
+		"vertices": func() error {
+			return a.UpdateMeshVerticesDevice(background, 0, toDevice(b, meshT().Vertices))
+		},
+		"DeviceVertices": func() error {
+			_, err := a.AddMesh(scene.Mesh{DeviceVertices: toDevice(b, meshT().Vertices), DeviceFaces: toDevice(a, meshT().Faces)})
+			return err
+		},
+		"DeviceFaces": func() error {
+			_, err := a.AddMesh(scene.Mesh{DeviceVertices: toDevice(a, meshT().Vertices), DeviceFaces: toDevice(b, meshT().Faces)})
+			return err
+		},
+		"Options.Stream": func() error {
+			_, err := scene.New(a.Context(), scene.Options{Stream: st})
+			return err
+		},
+	}
+	for arg, call := range calls {
+		var wrong *cuda.WrongDeviceError
+		require.ErrorAs(t, call(), &wrong, arg)
+		assert.Equal(t, cuda.WrongDeviceError{
+			Arg: arg, Want: a.Context().Device().Ordinal(), Have: b.Context().Device().Ordinal(),
+		}, *wrong)
+		assert.ErrorIs(t, wrong, cuda.ErrWrongDevice)
+		assert.True(t, a.IsReady(), arg)
+	}
+	assert.Equal(t, float32(1), a.t1())
+}
+
+func TestTwoDevicesGiveTheSameBits(t *testing.T) {
+	a, b := pair(t)
+	rng := rand.New(rand.NewPCG(6, 1))
+	m, rays := randomSoup(rng, 300, .3), randomBatch(rng, 500)
+	var got [2]table
+	for i, r := range []*rig{a, b} {
+		r.add(m)
+		require.NoError(t, r.Build(background))
+		got[i] = r.intersect(rays, scene.All)
+	}
+	require.Equal(t, got[0].exact(), got[1].exact())
+}
+
+// versions is what a lock-step check compares.
+func (r *rig) versions() [3]int64 {
+	return [3]int64{r.Version(), r.GeometryVersion(), r.EdgeMaskVersion()}
+}
+
+// A replica follows builds, refits and rebuilds of its master, and stays what it
+// is while the master changes.
+func TestReplicaFollowsItsMaster(t *testing.T) {
+	a, b := pair(t)
+	rng := rand.New(rand.NewPCG(7, 1))
+	rays := randomBatch(rng, 400)
+	first := dynamic(randomSoup(rng, 300, .2))
+	requireSame := func() {
+		t.Helper()
+		require.NoError(t, b.Replicate(background, a.Scene))
+		require.Equal(t, a.intersect(rays, scene.All).exact(), b.intersect(rays, scene.All).exact())
+		require.Equal(t, a.versions(), b.versions())
+		require.Equal(t, a.geometry(), b.geometry())
+		require.Equal(t, a.edges(), b.edges())
+		require.Equal(t, [3]int{a.NumShapes(), a.NumMeshes(), a.NumEdges()}, [3]int{b.NumShapes(), b.NumMeshes(), b.NumEdges()})
+		alo, ahi := a.Bounds()
+		blo, bhi := b.Bounds()
+		require.Equal(t, [2]vec{alo, ahi}, [2]vec{blo, bhi})
+	}
+	require.ErrorIs(t, b.Replicate(background, a.Scene), scene.ErrNotReady)
+	a.add(first, meshQ())
+	require.NoError(t, a.Build(background))
+	requireSame()
+
+	before := b.intersect(rays, scene.All)
+	near := scene.Mesh{Vertices: append([]float32{}, first.Vertices...)}
+	for i := range near.Vertices {
+		near.Vertices[i] += .02 * (rng.Float32() - .5)
+	}
+	a.update(0, near)
+	a.sync()
+	require.Equal(t, before.exact(), b.intersect(rays, scene.All).exact(), "the replica changed by itself")
+	requireSame() // refit
+	a.update(0, randomSoup(rng, 300, .2))
+	a.sync()
+	requireSame() // rebuild
+	require.NoError(t, a.SetEdgeMask(make([]bool, a.NumEdges())))
+	requireSame()
+	a.add(up(meshT(), .5))
+	require.NoError(t, a.Build(background))
+	requireSame()
+	require.Error(t, b.Replicate(background, b.Scene))
+}
+
+// The seam that schedulers use, on rows of a batch that stay where they are.
+func TestTraverseAndFinalizePieces(t *testing.T) {
+	a, b := pair(t)
+	rng := rand.New(rand.NewPCG(8, 1))
+	rays := randomBatch(rng, 300)
+	a.add(randomSoup(rng, 200, .3))
+	require.NoError(t, a.Build(background))
+	require.NoError(t, b.Replicate(background, a.Scene))
+	want := a.intersect(rays, scene.All)
+	for _, flags := range []scene.Flags{scene.None, scene.All} {
+		call, err := a.Prepare(background, a.upload(rays), flags)
+		require.NoError(t, err)
+		require.Equal(t, a.Stream(), call.Stream)
+		require.Equal(t, 300, call.Hits.Winners().Len())
+		dev := a.upload(rays)
+		require.NoError(t, a.Traverse(call.Stream, dev, call.Hits.Winners(), 0, 120))
+		// The other device searches a copy of its rows and returns the winners.
+		w := toDevice(b, make([]int32, 180))
+		require.NoError(t, b.Traverse(b.Stream(), b.upload(rays.part(120, 300)), w, 0, 180))
+		require.NoError(t, b.Stream().Synchronize(background))
+		home, err := call.Hits.Winners().Sub(120, 300)
+		require.NoError(t, err)
+		require.NoError(t, cuda.CopyAsync(call.Stream, home, w))
+		require.NoError(t, a.Finalize(call.Stream, dev, call.Hits, 0, 7))
+		require.NoError(t, a.Finalize(call.Stream, dev, call.Hits, 7, 0))
+		require.NoError(t, a.Finalize(call.Stream, dev, call.Hits, 7, 293))
+		got := a.download(call.Hits)
+		require.Equal(t, bits(want.t), bits(got.t))
+		if flags == scene.All {
+			require.Equal(t, want.exact(), got.exact())
+		}
+		var arg *scene.ArgumentError
+		require.ErrorAs(t, a.Traverse(call.Stream, dev, call.Hits.Winners(), 300, 1), &arg)
+		require.ErrorAs(t, a.Finalize(call.Stream, dev, call.Hits, -1, 1), &arg)
+		require.NoError(t, call.Abandon())
+	}
+}
+
+// Kernels of one device on the memory of the other, where the link allows it.
+func TestTraverseReadsAndWritesAPeer(t *testing.T) {
+	a, b := pair(t)
+	ok, err := b.Context().Device().CanAccessPeer(a.Context().Device())
+	require.NoError(t, err)
+	if !ok {
+		t.Skip("the devices have no peer access")
+	}
+	require.NoError(t, b.Context().EnablePeer(a.Context()))
+	rng := rand.New(rand.NewPCG(9, 1))
+	rays := randomBatch(rng, 300)
+	a.add(randomSoup(rng, 200, .3))
+	require.NoError(t, a.Build(background))
+	require.NoError(t, b.Replicate(background, a.Scene))
+	want := a.intersect(rays, scene.All)
+	dev := a.upload(rays)
+	call, err := a.Prepare(background, dev, scene.All)
+	require.NoError(t, err)
+	require.NoError(t, a.Stream().Synchronize(background)) // the rays are there
+	require.NoError(t, b.Traverse(b.Stream(), dev, call.Hits.Winners(), 0, 300))
+	require.NoError(t, b.Stream().Synchronize(background))
+	require.NoError(t, a.Finalize(call.Stream, dev, call.Hits, 0, 300))
+	require.Equal(t, want.exact(), a.download(call.Hits).exact())
+	require.NoError(t, call.Abandon())
+}
