@@ -14,7 +14,7 @@ import (
 func (e *engine) trace(ctx context.Context, h hostRays, fields []string, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
 	batch, err := upload(ctx, st, h)
-	defer func() { err = errors.Join(err, freeRays(batch)) }()
+	defer func() { err = errors.Join(err, freeRays(st, batch)) }()
 	if err != nil {
 		return nil, err
 	}
@@ -61,17 +61,16 @@ func upload(ctx context.Context, st *cuda.Stream, h hostRays) (r scene.Rays, err
 	return r, err
 }
 
-func freeRays(r scene.Rays) error {
-	var err error
-	for _, s := range []cuda.Slice[float32]{r.O, r.D, r.TMax} {
-		if !s.IsNil() {
-			err = errors.Join(err, s.Free())
-		}
+// freeRays returns the batch to the pool once the stream has used it.
+func freeRays(st *cuda.Stream, r scene.Rays) error {
+	return errors.Join(free(st, r.O), free(st, r.D), free(st, r.TMax), free(st, r.Active))
+}
+
+func free[T cuda.Scalar](st *cuda.Stream, s cuda.Slice[T]) error {
+	if s.IsNil() {
+		return nil
 	}
-	if !r.Active.IsNil() {
-		err = errors.Join(err, r.Active.Free())
-	}
-	return err
+	return cuda.PoolFree(st.Context().Pool(), st, s)
 }
 
 // downloadColumn copies one column of the result to the host.

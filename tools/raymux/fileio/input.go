@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"syscall"
 )
 
 // Input is an open regular file. Its Read and ReadAt fail with the context's error once the context of [Open] is done, so
@@ -70,11 +71,11 @@ var (
 
 func openFault(err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return Faultf("a file", "no such file")
 	case errors.Is(err, fs.ErrPermission):
 		return Faultf("a file that you may read", "permission denied")
-	case errors.Is(err, fs.ErrInvalid):
+	case errors.Is(err, fs.ErrInvalid), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP):
 		return Faultf("a file", "an invalid name")
 	}
 	return err

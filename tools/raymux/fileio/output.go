@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"syscall"
 )
 
 // tempAttempts bounds the search for a free temporary name.
@@ -20,7 +21,7 @@ func CheckOutput(fsys FS, name string) error {
 	dir := filepath.Dir(name)
 	info, err := fsys.Stat(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return Faultf("an existing folder to write into", "no folder %s", Quote(dir))
 	case err != nil:
 		return openFault(err)
