@@ -2,8 +2,8 @@ package scene_test
 
 import (
 	"context"
-	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,6 +72,9 @@ type rig struct {
 	testing.TB
 	*scene.Scene
 }
+
+// Context is the scene's; the test has a method of that name, too.
+func (r *rig) Context() *cuda.Context { return r.Scene.Context() }
 
 // open makes an empty scene.
 func open(t testing.TB) *rig {
@@ -246,24 +249,25 @@ func (a table) row(i int) row {
 }
 
 // requireRow compares within 1e-6, relative for t and for large values.
-func requireRow(t testing.TB, want, have row, msg ...any) {
+func requireRow(t testing.TB, want, have row, msg ...string) {
 	t.Helper()
+	about := strings.Join(msg, " ")
 	near := func(what string, want, have []float32) {
 		t.Helper()
 		for k := range want {
 			tol := 1e-6 * math.Max(1, math.Abs(float64(want[k])))
-			require.InDelta(t, want[k], have[k], tol, "%s %s", what, fmt.Sprint(msg...))
+			require.InDelta(t, want[k], have[k], tol, "%s %s", what, about)
 		}
 	}
 	if want.t == inf {
-		require.Equal(t, want.t, have.t, msg...)
+		require.Equal(t, want.t, have.t, about)
 	} else {
-		require.InEpsilon(t, want.t, have.t, 1e-6, msg...)
+		require.InEpsilon(t, want.t, have.t, 1e-6, about)
 	}
 	near("p", want.p[:], have.p[:])
 	near("n", want.n[:], have.n[:])
 	near("barycentric", want.bary[:], have.bary[:])
 	near("uv", want.uv[:], have.uv[:])
 	require.Equal(t, [4]int32{want.shape, want.prim, want.local, want.global},
-		[4]int32{have.shape, have.prim, have.local, have.global}, msg...)
+		[4]int32{have.shape, have.prim, have.local, have.global}, about)
 }

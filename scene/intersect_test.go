@@ -117,7 +117,7 @@ func TestIntersectAnyLengthOfDirection(t *testing.T) {
 		if want.t < 1e-6 { // the lower end is in units of d
 			want = miss
 		}
-		requireRow(t, want, r.intersect(ray(vec{0, 0, 0}, vec{d, d, d}), scene.All).row(0), "length 2^%d", e)
+		requireRow(t, want, r.intersect(ray(vec{0, 0, 0}, vec{d, d, d}), scene.All).row(0), fmt.Sprint("length 2^", e))
 	}
 }
 
