@@ -2,7 +2,13 @@ package cuda
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,4 +78,32 @@ func TestHints(t *testing.T) {
 		assert.NotEmpty(t, hint(code), "%v", code)
 	}
 	assert.Empty(t, hint(cuapi.ErrorInvalidValue))
+}
+
+// TestErrorsDocumented checks that docs/errors.md names every exported error of
+// this package and of the loader.
+func TestErrorsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/errors.md")
+	require.NoError(t, err)
+	names := 0
+	for dir, pkg := range map[string]string{".": "cuda", "dl": "dl"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			require.NoError(t, err)
+			for name, obj := range file.Scope.Objects {
+				isVar := obj.Kind == ast.Var && strings.HasPrefix(name, "Err")
+				isType := obj.Kind == ast.Typ && token.IsExported(name) && strings.HasSuffix(name, "Error")
+				if isVar || isType {
+					names++
+					assert.Contains(t, string(doc), pkg+"."+name)
+				}
+			}
+		}
+	}
+	assert.Greater(t, names, 15)
 }

@@ -1,3 +1,5 @@
+//go:build !nocuda && (linux || windows)
+
 package cuda
 
 import (
