@@ -118,11 +118,12 @@ func TestLaunchIsChecked(t *testing.T) {
 	retain(t, e, 0)
 	s := newTestStream(t, e)
 	m := load(t, e, header+entry("k", "")+
-		".visible .entry bounded(.param .u64 p)\n.maxntid 64, 1, 1\n{\nret;\n}\n"+
+		".visible .entry bounded(.param .u64 p)\n.maxntid 64, 1, 1\n{\nret;\n}\n")
+	sm := load(t, e, header+
 		".visible .entry shared(.param .u64 p)\n{\n.shared .align 4 .b8 buf[40960];\n.reg .b32 %r1;\nmov.u32 %r1, buf;\nret;\n}\n")
 	k := must(e.ModuleGetFunction(m, "k"))(t)
 	bounded := must(e.ModuleGetFunction(m, "bounded"))(t)
-	shared := must(e.ModuleGetFunction(m, "shared"))(t)
+	shared := must(e.ModuleGetFunction(sm, "shared"))(t)
 	p8 := make([]byte, 8)
 	d := func(x, y, z uint32) cuapi.Dim3 { return cuapi.Dim3{X: x, Y: y, Z: z} }
 	d1 := d(1, 1, 1)
@@ -179,9 +180,10 @@ func TestLaunchIsChecked(t *testing.T) {
 
 func TestFunctionNumbers(t *testing.T) {
 	e := one(t, WithSMs(10), WithCapability(func(int) (int, int) { return 8, 6 }))
-	m := load(t, e, header+".const .align 4 .b8 table[100];\n"+entry("k", "")+
+	k := kernel(t, e, "")
+	m := load(t, e, header+".const .align 4 .b8 table[100];\n"+
 		".visible .entry shared(.param .u64 p)\n{\n.shared .align 4 .b8 buf[20480];\n.local .align 4 .b8 tmp[48];\n.reg .b32 %r1;\nmov.u32 %r1, buf;\nret;\n}\n")
-	k, shared := must(e.ModuleGetFunction(m, "k"))(t), must(e.ModuleGetFunction(m, "shared"))(t)
+	shared := must(e.ModuleGetFunction(m, "shared"))(t)
 	for a, want := range map[cuapi.FunctionAttribute]int{
 		cuapi.FuncSharedSizeBytes:           20480,
 		cuapi.FuncLocalSizeBytes:            48,
@@ -449,6 +451,8 @@ mov.u32 %r2, buf;
 shl.b32 %r3, %r1, 2;
 add.u32 %r4, %r2, %r3;
 st.shared.u32 [%r4], %r1;
+bar.sync 0;
+st.shared.u32 [%r4], %r3;
 BARRIER
 xor.b32 %r5, %r3, 128;
 add.u32 %r6, %r2, %r5;
