@@ -51,7 +51,7 @@ func newBench(t *testing.T) *bench {
 		}}
 	b.file(t, "tri.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
 	b.file(t, "square.obj", "v 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1\nf 1 2 3 4\n")
-	b.array(t, "o.npy", npy.Floats("", []float32{.25, .25, 3, .75, .5, 3, .25, .25, -2, 9, 9, 9}, 4, 3))
+	b.array(t, "o.npy", npy.Floats("", []float32{.5, .25, 3, .25, .5, 3, .25, .25, -2, 9, 9, 9}, 4, 3))
 	b.array(t, "d.npy", npy.Floats("", []float32{0, 0, -1, 0, 0, -2, 0, 0, 1, 0, 0, -1}, 4, 3))
 	b.array(t, "tmax.npy", npy.Floats("", []float32{10, 10, 1.5, 10}, 4))
 	b.file(t, "active.npy", boolFile(1, 1, 1, 0))
