@@ -30,10 +30,11 @@ type block struct {
 
 // worker runs blocks one after the other on one goroutine.
 type worker struct {
-	l     *Launch
-	blk   block
-	slots []site // last allocation per memory instruction
-	id    int
+	l        *Launch
+	blk      block
+	slots    []site // last allocation per memory instruction
+	id       int
+	patience int // see firstPatience
 }
 
 // faultPanic carries a fault from an instruction to the worker.
@@ -116,7 +117,7 @@ func run(l *Launch) (Stats, *Fault) {
 
 func newWorker(l *Launch, id int) *worker {
 	k := l.Kernel
-	wk := &worker{l: l, id: id, slots: make([]site, k.program.sites)}
+	wk := &worker{l: l, id: id, patience: firstPatience, slots: make([]site, k.program.sites)}
 	threads := int(l.Block[0] * l.Block[1] * l.Block[2])
 	b := &wk.blk
 	b.shared = alignedBytes(int(k.SharedBytes + l.DynShared))

@@ -67,7 +67,7 @@ func conversion(dt, st typ, mode rounding, integral, ftz, sat bool, keep uint64)
 			if ftz {
 				x = flushF32(trunc(f32, x))
 			}
-			return floatToInt(dt, toDouble(st, x), mode) & keep
+			return floatToInt(dt, st, toDouble(st, x), mode) & keep
 		}
 	}
 	return func(x uint64) uint64 {
@@ -190,10 +190,14 @@ func roundInt(f float64, mode rounding) float64 {
 	return math.RoundToEven(f)
 }
 
-// floatToInt converts with saturation; NaN becomes zero.
-func floatToInt(dt typ, f float64, mode rounding) uint64 {
+// floatToInt converts with saturation. NaN becomes zero between types of at most 32 bits, and the
+// value with only the top bit set otherwise.
+func floatToInt(dt, st typ, f float64, mode rounding) uint64 {
 	if f != f {
-		return 0
+		if st != f64 && dt.bits() < 64 {
+			return 0
+		}
+		return extend(dt, 1<<(dt.bits()-1))
 	}
 	f = roundInt(f, mode)
 	n := dt.bits()

@@ -5,8 +5,14 @@ import "math/bits"
 // maxDepth bounds nested calls; deeper recursion is a stack overflow.
 const maxDepth = 96
 
-// firstQuantum is how many backward jumps a group makes before others get a turn.
-const firstQuantum = 4096
+// Lanes that are ahead wait for the others, which serves convergence but would be for ever if these
+// spin on something that only the waiting lanes can do. So patience ends after a number of backward
+// jumps, large at first, since long loops are more frequent than spinning, and halved each time it was needed.
+const (
+	firstPatience = 1 << 15
+	minPatience   = 32
+	warpTurn      = 1 << 14 // backward jumps until other warps of the block get a turn
+)
 
 // frame is one activation level of a function: lanes that call the same function at the same depth
 // share it, each lane using its own elements.
@@ -44,22 +50,21 @@ type group struct {
 
 // warp is 32 threads of a block.
 type warp struct {
-	r      []col    // columns of the current frame
-	p      []uint32 // predicates of the current frame
-	fr     *frame
-	mask   uint32 // lanes of the current group
-	cc     uint32 // carry flags
-	blk    *block
-	wk     *worker
-	live   uint32
-	index  int
-	groups []group // all but the current one
-	frames [][]*frame
-	slice  int
-	quant  int
-	warps  uint64 // instructions
-	lanes  uint64
-	epoch  uint32 // counts warp-wide synchronisations, for the race check
+	r              []col    // columns of the current frame
+	p              []uint32 // predicates of the current frame
+	fr             *frame
+	mask           uint32 // lanes of the current group
+	cc             uint32 // carry flags
+	blk            *block
+	wk             *worker
+	live           uint32
+	index          int
+	groups         []group // all but the current one
+	frames         [][]*frame
+	turn, patience int
+	warps          uint64 // instructions
+	lanes          uint64
+	epoch          uint32 // counts warp-wide synchronisations, for the race check
 
 	local   []byte // local memory, a lane's bytes together
 	localOK []byte // 1 for bytes that were written
@@ -70,7 +75,7 @@ type warp struct {
 func (w *warp) start(live uint32) {
 	w.live = live
 	w.groups = w.groups[:0]
-	w.slice, w.quant = firstQuantum, firstQuantum
+	w.patience = w.wk.patience
 	w.epoch++
 	fr := w.frame(0, w.wk.l.Kernel.code)
 	for i := range fr.local {
@@ -177,6 +182,7 @@ func (w *warp) pick() (pc int32, ok bool) {
 // anything was executed.
 func (w *warp) run() bool {
 	ran := false
+	w.turn = warpTurn
 	for {
 		pc, ok := w.pick()
 		if !ok {
@@ -194,6 +200,9 @@ func (w *warp) run() bool {
 		}
 		ran = true
 		w.interpret(pc)
+		if w.turn <= 0 {
+			return true
+		}
 	}
 }
 
@@ -244,15 +253,9 @@ func (w *warp) interpret(pc int32) {
 			}
 			mask = w.mask
 		}
-		if next <= pc {
-			if w.slice--; w.slice <= 0 {
-				if len(w.groups) > 0 {
-					w.quant = max(16, w.quant/2)
-				}
-				w.slice = w.quant
-				w.suspend(next, true)
-				return
-			}
+		if next <= pc && w.backward() {
+			w.suspend(next, true)
+			return
 		}
 		if len(w.groups) > 0 {
 			w.suspend(next, false)
@@ -260,6 +263,20 @@ func (w *warp) interpret(pc int32) {
 		}
 		pc = next
 	}
+}
+
+// backward counts a backward jump and reports whether the current group has had its turn: because
+// others of the warp were kept waiting too long, or to let other warps run.
+func (w *warp) backward() bool {
+	w.turn--
+	if len(w.groups) == 0 {
+		w.patience = w.wk.patience
+	} else if w.patience--; w.patience <= 0 {
+		w.wk.patience = max(minPatience, w.wk.patience/2)
+		w.patience = w.wk.patience
+		return true
+	}
+	return w.turn <= 0
 }
 
 // control executes an instruction that is neither plain nor a branch. It returns the next position
