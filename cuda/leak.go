@@ -163,7 +163,7 @@ type abandoned struct {
 // report runs on the collector's goroutine, so it counts and logs and leaves
 // the driver alone: the handle's context may be gone or in use elsewhere.
 func (a abandoned) report() {
-	a.drv.abandoned.Add(1)
 	a.drv.log.Warn("handle was garbage collected without Close; its driver resource is leaked",
 		"handle", a.what, "device", a.device)
+	a.drv.abandoned.Add(1)
 }

@@ -20,7 +20,10 @@ import (
 
 func TestClosingAContextNamesItsChildren(t *testing.T) {
 	v := newEnv(t)
-	err := v.c[0].Close()
+	closed, err := cuda.AllocPinned[int32](v.c[0], 100)
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	err = v.c[0].Close()
 	var leak *cuda.LeakError
 	require.ErrorAs(t, err, &leak)
 	assert.Equal(t, []cuda.Leak{
@@ -206,13 +209,14 @@ func TestClosingAStreamEndsAWaitOnIt(t *testing.T) {
 func TestShortWaitsEndAtOnce(t *testing.T) {
 	v := newEnv(t)
 	v.api.quiet = true
-	best := time.Hour
-	for range 200 {
+	best, calls := time.Hour, int64(0)
+	for range 100 {
 		v.api.hold(v.s[0])
+		before := v.api.count.Load()
 		var ended time.Time
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for start := time.Now(); time.Since(start) < 100*time.Microsecond; {
+			for start := time.Now(); time.Since(start) < 500*time.Microsecond; {
 			}
 			ended = time.Now()
 			v.api.letGo(v.s[0])
@@ -221,8 +225,10 @@ func TestShortWaitsEndAtOnce(t *testing.T) {
 		returned := time.Now()
 		wg.Wait()
 		best = min(best, returned.Sub(ended))
+		calls = max(calls, v.api.count.Load()-before)
 	}
 	assert.Less(t, best, 20*time.Microsecond)
+	assert.Greater(t, calls, int64(300), "a short wait polls without sleeping")
 	require.NoError(t, v.close())
 }
 

@@ -57,7 +57,7 @@ func TestMisuseIsRefusedBeforeAnyDriverCall(t *testing.T) {
 		"launch: empty grid":               {v.f[0].Launch(v.s[0], cuapi.Dim3{X: 1, Y: 0, Z: 1}, one, 0, nil), "grid: 1 x 0 x 1"},
 		"launch: empty block":              {v.f[0].Launch(v.s[0], grid, cuapi.Dim3{}, 0, nil), "block: 0 x 0 x 0"},
 		"launch: block too large":          {v.f[0].Launch(v.s[0], grid, cuapi.D1(513), 0, nil), "allows 512 threads"},
-		"launch: block wraps around":       {v.f[0].Launch(v.s[0], grid, cuapi.Dim3{X: math.MaxUint32, Y: math.MaxUint32, Z: math.MaxUint32}, 0, nil), "allows 512 threads"},
+		"launch: block wraps around":       {v.f[0].Launch(v.s[0], grid, cuapi.Dim3{X: 1 << 22, Y: 1 << 22, Z: 1 << 22}, 0, nil), "allows 512 threads"},
 		"launch: closed stream":            {v.f[0].Launch(closedStream, grid, one, 0, nil), cuda.ErrClosed},
 		"scope: zero":                      {cuda.Scope{}.Launch(v.f[0], v.s[0], grid, one, 0, nil), "zero Scope"},
 		"scope: stream of another device":  {sc.Launch(v.f[1], v.s[1], grid, one, 0, nil), wrong("s", 0, 1)},

@@ -65,6 +65,25 @@ func TestReuseOnTheSameStreamMakesNoDriverCall(t *testing.T) {
 	require.NoError(t, v.close())
 }
 
+func TestOwnMemoryIsPreferred(t *testing.T) {
+	v := newEnv(t)
+	p := v.c[0].Pool()
+	other, err := v.c[0].NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	own, err := cuda.PoolAlloc[int32](p, v.s[0], 1000)
+	require.NoError(t, err)
+	foreign, err := cuda.PoolAlloc[int32](p, v.s[0], 1000)
+	require.NoError(t, err)
+	require.NoError(t, cuda.PoolFree(p, v.s[0], own))
+	require.NoError(t, cuda.PoolFree(p, other, foreign))
+	got, err := cuda.PoolAlloc[int32](p, v.s[0], 1000)
+	require.NoError(t, err)
+	assert.Equal(t, own.Addr(), got.Addr(), "the other one, although freed later, would need a wait")
+	require.NoError(t, cuda.Free(got))
+	require.NoError(t, other.Close())
+	require.NoError(t, v.close())
+}
+
 func TestMemoryForAnyStreamIsIdle(t *testing.T) {
 	v := newEnv(t)
 	p := v.c[0].Pool()

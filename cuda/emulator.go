@@ -1,0 +1,15 @@
+package cuda
+
+import "github.com/raymux/raymux/cuda/emu"
+
+// OpenEmulator opens n virtual devices of the pure Go emulator, 1 to 64. It
+// needs no GPU and no driver, and differs from Open only in speed. To give
+// options of this package too, pass the result of emu.New to OpenAPI. Cost: as
+// OpenAPI.
+func OpenEmulator(n int, opts ...emu.Option) (*Driver, error) {
+	e, err := emu.New(n, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return OpenAPI(e)
+}
