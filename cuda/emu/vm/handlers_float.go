@@ -3,6 +3,7 @@ package vm
 import (
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // floatMods are the modifiers of a floating-point instruction.
@@ -13,7 +14,6 @@ type floatMods struct {
 	approx bool // .approx or .full
 	ftz    bool
 	sat    bool
-	nan    bool
 }
 
 // floatMods consumes the modifiers and calls f if the statement's type is .f32 or .f64; otherwise
@@ -187,6 +187,15 @@ func (c *compiler) floatUnary(fl floatMods, op string) {
 func roots(op string) func(c *compiler) {
 	return func(c *compiler) {
 		c.operands(2)
+		if op != "sqrt" && slices.Equal(c.mods, []string{"approx", "ftz", "f64"}) {
+			c.mods = nil
+			f := rcp
+			if op == "rsqrt" {
+				f = rsqrt
+			}
+			c.emit1(map1(rcpFtz64(f)), c.dst(c.s.ops[0], f64, false), c.src(c.s.ops[1], f64, false))
+			return
+		}
 		if !c.floatMods(func(fl floatMods) { c.root(fl, op) }) {
 			c.fail("only .f32 and .f64 are supported")
 		}
