@@ -1,0 +1,29 @@
+// Bench measures what several devices cost and save on one batch of work, and checks that they agree bit by bit.
+//
+//	go run ./bench                     measure on every GPU; without one, check results on two emulated devices
+//	go run ./bench launch              time what one kernel launch costs the calling thread
+//	go run ./bench manifest            write bench/manifest.json from the records in bench/evidence
+//	go run ./bench -h                  options and exit statuses
+//
+// # What runs
+//
+// For each configuration of package workload the same batch is traced on the first device alone (the master) and on the
+// whole set. Row mode "forced" splits equally whatever the size, which measures the mechanism; row mode "policy" uses the
+// shipped defaults, which is what a caller gets, and takes over the forced times when both plans are the same.
+//
+// # Timing
+//
+// One sample synchronises every device of the set, reads the monotonic clock, makes one call, synchronises every device
+// and reads again. Variants are interleaved: each round runs every variant once, and the one that starts rotates, so a
+// slow spell of the machine meets them all. The loop is locked to its thread, garbage is collected between rounds and
+// not inside a sample, and result buffers come from the pool; a driver allocation inside a sample after the warm-up is a
+// failed check. All samples are kept. Speedups compare minima.
+//
+// # Checks
+//
+// Beside the comparison of every column word by word, results are compared with values that were derived without any
+// tracer: hit counts, the first rows of each configuration, and on the planar grid the closed form of every row. The
+// SHA-256 of every column is printed, recorded and compared with bench/pins.json. A failed check makes the exit status 1.
+//
+// On emulated devices times say nothing about any GPU; such a run is a check of results and is labelled so.
+package main

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/raymux/raymux/bench/workload"
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/scene"
+)
+
+// options of a benchmark run, as given; unset numbers are -1.
+type options struct {
+	config         string // empty: all on GPUs, mini on emulated devices
+	devices        deviceList
+	requireDevices int // -1: not given
+	rays           int64
+	warmup, repeat int
+	transport      chunked.Transport
+	backend        scene.Backend
+	json           string
+	pin            string
+}
+
+const usageText = `usage: bench [options]           measure and check
+       bench launch [options]    time the issue of a kernel launch
+       bench manifest            write bench/manifest.json
+
+options:
+  --config light|compute|mini|all   workload; all is light and compute (default: all on GPUs, mini on emulated devices)
+  --devices i,j,...|emu:N           CUDA ordinals, the first is the master, or N emulated devices (default: every GPU;
+                                    without a GPU two emulated devices)
+  --require-devices K               exit 3 if the set has fewer devices; never falls back to emulated ones
+  --rays N                          rows of the batch, at least 1 (default: that of the configuration)
+  --warmup W, --repeat R            rounds before and while measuring (default: 2 and 7, on emulated devices 1 and 3)
+  --transport auto|direct|copy      how remote rows travel (default: auto)
+  --backend auto|cuda|optix         how rays find triangles (default: auto)
+  --json PATH                       write the record, - is standard output
+  --pin PATH                        write the column digests of this run, merged into the committed ones; only after
+                                    every check passed
+
+exit status: 0 done and all checks passed, 1 a check or a device failed, 2 usage, 3 too few devices, 4 record invalid
+or not writable
+`
+
+// parseOptions reads the command line of a benchmark run.
+func parseOptions(args []string) (options, error) {
+	o := options{requireDevices: -1, rays: -1, warmup: -1, repeat: -1}
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&o.config, "config", "", "")
+	fs.Var(&o.devices, "devices", "")
+	atLeast(fs, "require-devices", 1, &o.requireDevices)
+	atLeast(fs, "warmup", 0, &o.warmup)
+	atLeast(fs, "repeat", 1, &o.repeat)
+	var rays int
+	atLeast(fs, "rays", 1, &rays)
+	fs.TextVar(&o.transport, "transport", chunked.Auto, "")
+	fs.Func("backend", "", func(s string) (err error) { o.backend, err = parseBackend(s); return err })
+	fs.StringVar(&o.json, "json", "", "")
+	fs.StringVar(&o.pin, "pin", "", "")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return o, err
+		}
+		return o, usage("%w", err)
+	}
+	if fs.NArg() > 0 {
+		return o, usage("unexpected argument %q; the commands are launch and manifest and come first", fs.Arg(0))
+	}
+	if rays > 0 {
+		o.rays = int64(rays)
+	}
+	if o.config != "" && o.config != "all" {
+		if _, err := workload.Find(o.config); err != nil {
+			return o, usage("--config %q: use light, compute, mini or all", o.config)
+		}
+	}
+	return o, nil
+}
+
+// atLeast declares an integer option with a smallest value.
+func atLeast(fs *flag.FlagSet, name string, low int, target *int) {
+	fs.Func(name, "", func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < low {
+			return fmt.Errorf("give an integer of at least %d", low)
+		}
+		*target = n
+		return nil
+	})
+}
+
+// deviceList is the value of --devices: ordinals, or a number of emulated devices.
+type deviceList struct {
+	ordinals []int
+	emulated int
+}
+
+func (d *deviceList) given() bool { return d.ordinals != nil || d.emulated > 0 }
+
+// String is part of flag.Value.
+func (d *deviceList) String() string {
+	if d.emulated > 0 {
+		return fmt.Sprintf("emu:%d", d.emulated)
+	}
+	return strings.Trim(fmt.Sprint(d.ordinals), "[]")
+}
+
+// maxEmulated is the largest number of devices that the emulator presents.
+const maxEmulated = 64
+
+// Set is part of flag.Value.
+func (d *deviceList) Set(s string) error {
+	*d = deviceList{}
+	if count, ok := strings.CutPrefix(s, "emu:"); ok {
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 || n > maxEmulated {
+			return fmt.Errorf("the number of emulated devices is 1 to %d", maxEmulated)
+		}
+		d.emulated = n
+		return nil
+	}
+	for field := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is not a device: give ordinals like 0,1 or emu:2", field)
+		}
+		if slices.Contains(d.ordinals, n) {
+			return fmt.Errorf("device %d occurs twice", n)
+		}
+		d.ordinals = append(d.ordinals, n)
+	}
+	return nil
+}
+
+func parseBackend(s string) (scene.Backend, error) {
+	for _, b := range []scene.Backend{scene.Auto, scene.CUDA, scene.OptiX} {
+		if b.String() == s {
+			return b, nil
+		}
+	}
+	return 0, errors.New("use auto, cuda or optix")
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/raymux/raymux/bench/record"
+	"github.com/raymux/raymux/scene"
+	"github.com/stretchr/testify/require"
+)
+
+// Every committed pin covers all columns of a full result, once.
+func TestCommittedPins(t *testing.T) {
+	f, err := readPins(committedPins)
+	require.NoError(t, err)
+	seen := map[string]map[int64]bool{}
+	for _, p := range f.Pins {
+		require.Contains(t, expectations, p.Config)
+		require.False(t, seen[p.Config][p.Rows], "%s %d is pinned twice", p.Config, p.Rows)
+		if seen[p.Config] == nil {
+			seen[p.Config] = map[int64]bool{}
+		}
+		seen[p.Config][p.Rows] = true
+		var names []string
+		for _, c := range p.Columns {
+			require.Regexp(t, "^[0-9a-f]{64}$", c.SHA256)
+			names = append(names, c.Name)
+		}
+		var want []string
+		for _, c := range scene.HitColumns(scene.All) {
+			want = append(want, c.Name)
+		}
+		require.Equal(t, want, names)
+	}
+}
+
+func TestReadPinsRefuses(t *testing.T) {
+	for _, text := range []string{"", "[]", `{"pin": []}`, `{"pins": [{"config": "light", "lines": 3}]}`} {
+		_, err := readPins([]byte(text))
+		require.ErrorContains(t, err, "pins.json", text)
+	}
+}
+
+func TestPinsRoundTrip(t *testing.T) {
+	var f pinFile
+	f.set(pin{"mini", 9, []record.Column{{Name: "t", SHA256: "00"}}})
+	f.set(pin{"light", 20, nil})
+	f.set(pin{"light", 3, nil})
+	f.set(pin{"mini", 9, []record.Column{{Name: "t", SHA256: "11"}}}) // replaces
+	path := filepath.Join(t.TempDir(), "new", "pins.json")
+	require.NoError(t, f.write(path))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	got, err := readPins(text)
+	require.NoError(t, err)
+	require.Equal(t, []int64{3, 20, 9}, []int64{got.Pins[0].Rows, got.Pins[1].Rows, got.Pins[2].Rows})
+	p, ok := got.find("mini", 9)
+	require.True(t, ok)
+	require.Equal(t, "11", p.Columns[0].SHA256)
+	_, ok = got.find("mini", 10)
+	require.False(t, ok)
+}
+
+func TestPinDiffers(t *testing.T) {
+	p := pin{"light", 4, []record.Column{{Name: "t", SHA256: "aa"}, {Name: "p", SHA256: "bb"}}}
+	require.Empty(t, p.differ([]record.Column{{Name: "p", SHA256: "bb"}, {Name: "t", SHA256: "aa"}}))
+	require.Equal(t, []string{"column t of the first 4 rows has SHA-256 ab, pinned is aa"},
+		p.differ([]record.Column{{Name: "t", SHA256: "ab"}, {Name: "p", SHA256: "bb"}}))
+	require.Equal(t, []string{"column p of the first 4 rows is missing, it is pinned"}, p.differ([]record.Column{{Name: "t", SHA256: "aa"}}))
+	require.Equal(t, []string{"column n of the first 4 rows is not pinned"},
+		p.differ([]record.Column{{Name: "t", SHA256: "aa"}, {Name: "p", SHA256: "bb"}, {Name: "n", SHA256: "cc"}}))
+}

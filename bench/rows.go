@@ -1,0 +1,96 @@
+package main
+
+import (
+	"github.com/raymux/raymux/bench/record"
+	"github.com/raymux/raymux/bench/workload"
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/scene"
+)
+
+// rows makes the record's rows of a configuration: one for each mode of the set, or one for the single device.
+func (s *session) rows(times []samples, c checked) []record.Row {
+	if len(s.sides) == 0 {
+		row := s.row(record.Forced, times[0], c)
+		row.Dispatch = "single"
+		row.Plan = recordPlan([]chunked.Range{{Begin: 0, End: s.rowCount()}}, s.host.devices)
+		row.Flags = []string{record.FlagSingleDeviceOnly}
+		return []record.Row{row}
+	}
+	var rows []record.Row
+	at := 0
+	for _, side := range s.sides {
+		row := s.row(side.mode, times[0], c)
+		row.TimingSource = record.TimingForcedRow
+		if !side.reused {
+			at++
+			row.TimingSource = record.TimingMeasured
+		}
+		multi := times[at].timing()
+		speedup := float64(row.Single.MinNS) / float64(multi.MinNS)
+		row.Multi, row.Speedup, row.SpeedupSource = &multi, &speedup, record.SpeedupComputed
+		row.Dispatch = string(side.plan.Kind)
+		row.Transport = side.plan.Transport.String()
+		row.Weights = side.plan.Weights
+		row.Plan = recordPlan(side.plan.Shards, side.plan.Devices)
+		differ, fraction := c.differ[at], record.Fraction(c.elements, c.differ[at])
+		row.Agreement = &record.Agreement{
+			Status: record.StatusMeasured, Scope: record.ScopeAllFields,
+			Elements: &c.elements, Mismatches: &differ, Fraction: &fraction,
+		}
+		row.Overlap = s.overlap(side.plan, row)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// row is what every row of the configuration has in common.
+func (s *session) row(mode record.Mode, single samples, c checked) record.Row {
+	op := intersectOp()
+	in, wire, hits, measured := int(op.In), int(op.Wire), c.hits, c.rowBytes
+	return record.Row{
+		Operation: record.OperationIntersect, Mode: mode, Backend: s.single.Backend().String(),
+		Batch:  record.Batch{Count: s.rowCount(), Unit: record.UnitRays},
+		Single: single.timing(),
+		RowBytes: &record.RowBytes{
+			DeclaredIn: in, DeclaredOut: int(scene.RowBytes(scene.All)), MeasuredOut: &measured,
+			WireIn: &in, WireOut: &wire, MeasuredWireOut: record.Null(),
+		},
+		Hits: &hits, Columns: c.digests.all,
+	}
+}
+
+// recordPlan describes shards of which each is one launch.
+func recordPlan(shards []chunked.Range, devices []int) *record.Plan {
+	p := &record.Plan{Source: "shard"}
+	for i, shard := range shards {
+		n := shard.Len()
+		d := record.DevicePlan{Device: devices[i], Rows: n, ChunkRows: n}
+		if n > 0 {
+			d.Chunks = 1
+		}
+		p.ChunkRows = max(p.ChunkRows, n)
+		p.ChunkCount += d.Chunks
+		p.PerDevice = append(p.PerDevice, d)
+	}
+	return p
+}
+
+// store adds the configuration to the record.
+func (s *session) store(found workload.Digests, rows []record.Row) {
+	vertices, triangles := 0, 0
+	for _, m := range s.meshes {
+		vertices += m.NumVertices()
+		triangles += m.NumTriangles()
+	}
+	s.record.Configs[s.config.Name] = record.Config{
+		Note: s.config.Note, MaxBounces: s.config.MaxBounces,
+		AccumSamples: int64(s.config.AccumSamples), StreamChunkRows: int64(s.config.ChunkRows),
+		Geometry: &record.Geometry{
+			Kind: string(s.config.Kind), Vertices: int64(vertices), Triangles: int64(triangles),
+			VerticesSHA256: found.Vertices, FacesSHA256: found.Faces,
+		},
+		Rays: &record.Rays{Count: s.rowCount(), OriginsSHA256: found.Origins, DirectionsSHA256: found.Directions},
+		Rows: rows,
+	}
+	s.record.Parameters.SelectedConfigs = append(s.record.Parameters.SelectedConfigs, s.config.Name)
+}

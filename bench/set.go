@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+
+	"github.com/raymux/raymux/bench/record"
+	"github.com/raymux/raymux/bench/workload"
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/multi"
+	"github.com/raymux/raymux/scene"
+)
+
+// This file is the only one that knows package multi.
+
+// tracer is a scene, on one device or on several.
+type tracer interface {
+	AddMesh(scene.Mesh) (int, error)
+	Build(context.Context) error
+	Intersect(context.Context, scene.Rays, scene.Flags, ...scene.CallOption) (*scene.Hits, error)
+	Stream() *cuda.Stream
+	Close() error
+}
+
+// deviceSet is a scene over several devices.
+type deviceSet interface {
+	tracer
+	Devices() []int
+	Transport() chunked.Transport
+}
+
+// load gives a scene the geometry of a workload and builds it. Nothing here asks about edges.
+func load(t tracer, meshes []workload.Mesh) error {
+	for _, m := range meshes {
+		if _, err := t.AddMesh(scene.Mesh{Vertices: m.Vertices, Faces: m.Faces, NoEdges: true}); err != nil {
+			return err
+		}
+	}
+	return t.Build(background)
+}
+
+// planOptions are what distinguishes the modes: forced splits equally however small the shards are.
+func planOptions(mode record.Mode, devices int, transport chunked.Transport) chunked.Options {
+	o := chunked.Options{Transport: transport}
+	if mode == record.Forced {
+		o.MinRaysPerDevice = 1
+		o.Weights = slices.Repeat([]float64{1}, devices)
+	}
+	return o
+}
+
+// openSet makes an empty scene over the devices. Mixed devices and staged copies are accepted, because measuring them
+// is what the benchmark is for; the record shows both.
+func openSet(h *host, o options, mode record.Mode, warnings io.Writer) (deviceSet, error) {
+	return multi.New(h.driver, h.devices, multi.Options{
+		Options:           planOptions(mode, len(h.devices), o.transport),
+		AllowNoPeerAccess: true,
+		AllowMixedDevices: true,
+		Backend:           o.backend,
+		Logger:            slog.New(slog.NewTextHandler(warnings, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+}
+
+// intersectPlan says how a call on a set would run under the options of a mode.
+func intersectPlan(set deviceSet, o options, mode record.Mode, rows int64) (chunked.Plan, error) {
+	devices := set.Devices()
+	return chunked.BuildPlan(chunked.Input{
+		Op: intersectOp(), Rows: rows, Devices: devices,
+		Options: planOptions(mode, len(devices), o.transport), Transport: set.Transport(),
+	})
+}
+
+// intersectOp describes the call of the intersect rows: every column, neither TMax nor Active.
+func intersectOp() chunked.Op {
+	return multi.IntersectOp(scene.All, scene.Rays{}.BytesPerRow())
+}

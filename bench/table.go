@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/raymux/raymux/bench/record"
+)
+
+// tableFormat has one column per value; times are in ms.
+const tableFormat = "%-13s %-10s %-7s %9s %12s %12s %8s  %-8s %6s  %s\n"
+
+const absent = "--"
+
+func (r *run) printHeader() {
+	one, many := "1 GPU", "%d GPUs"
+	if r.host.driver.Emulated() {
+		one, many = "1 emulated", "%d emulated"
+	}
+	several := absent
+	if n := len(r.host.devices); n > 1 {
+		several = fmt.Sprintf(many, n)
+	}
+	fmt.Fprintf(r.out, tableFormat, "Configuration", "Operation", "Mode", "Batch", one, several, "speedup", "dispatch", "chunks", "weights")
+}
+
+// report prints the rows of a configuration, the agreement of the set with one device, and the digests of the columns.
+func (s *session) report(rows []record.Row, c checked) {
+	for _, row := range rows {
+		fmt.Fprint(s.out, tableLine(s.config.Name, row))
+	}
+	for _, row := range rows {
+		if a := row.Agreement; a != nil {
+			fmt.Fprintf(s.out, "agreement, %s %s %s: %s (%d of %d words differ)\n",
+				s.config.Name, row.Operation, row.Mode, agreementText(*a.Fraction), *a.Mismatches, *a.Elements)
+		}
+	}
+	for _, row := range rows {
+		if row.Overlap != nil {
+			fmt.Fprint(s.out, overlapLine(s.config.Name, row))
+		}
+	}
+	s.printDigests(s.rowCount(), c.digests.all)
+	if c.digests.prefix != nil {
+		s.printDigests(prefixRows[s.config.Name], c.digests.prefix)
+	}
+}
+
+// agreementText never rounds a disagreement up to 1.
+func agreementText(fraction float64) string {
+	if fraction == 1 {
+		return "1.0"
+	}
+	return fmt.Sprintf("%.17g", fraction)
+}
+
+func tableLine(config string, row record.Row) string {
+	several, speedup, chunks, weights := absent, absent, absent, absent
+	if row.Multi != nil {
+		several = milliseconds(row.Multi.MinNS)
+		speedup = fmt.Sprintf("%.2fx", *row.Speedup)
+	}
+	if row.Plan != nil {
+		chunks = fmt.Sprint(row.Plan.ChunkCount)
+	}
+	if row.Weights != nil {
+		var list []string
+		for _, w := range row.Weights {
+			list = append(list, fmt.Sprintf("%.3f", w))
+		}
+		weights = strings.Join(list, ", ")
+	}
+	return fmt.Sprintf(tableFormat, config, row.Operation, row.Mode, fmt.Sprint(row.Batch.Count),
+		milliseconds(row.Single.MinNS), several, speedup, row.Dispatch, chunks, weights)
+}
+
+func milliseconds(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
+
+// printDigests prints the SHA-256 of every column and whether it is pinned.
+func (s *session) printDigests(rows int64, columns []record.Column) {
+	state := "not pinned"
+	if p, ok := s.pins.find(s.config.Name, rows); ok {
+		state = "as pinned"
+		if len(p.differ(columns)) > 0 {
+			state = "NOT as pinned"
+		}
+	}
+	fmt.Fprintf(s.out, "SHA-256, %s intersect, first %d rows, %s:\n", s.config.Name, rows, state)
+	for _, c := range columns {
+		fmt.Fprintf(s.out, "  %-15s %s\n", c.Name, c.SHA256)
+	}
+}
+
+// printLinks prints the copy rates between devices; GB/s means 1e9 bytes per second.
+func (r *run) printLinks() {
+	for _, l := range r.record.Machine.Links {
+		arrow, note := "->", ""
+		if l.Direction == record.BothWays {
+			arrow = "<->"
+		}
+		if l.PeerAccess != nil && !*l.PeerAccess {
+			note = " (no peer access, staged by the driver)"
+		}
+		fmt.Fprintf(r.out, "link %d %s %d: %s GB/s%s\n", l.Source, arrow, l.Destination, gigabytes(l.BytesPerSecond), note)
+	}
+}
+
+func gigabytes(bytesPerSecond float64) string { return fmt.Sprintf("%.1f", bytesPerSecond/1e9) }
