@@ -30,11 +30,11 @@ func (p *program) edgeRecords(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	watch.lap("read")
-	e, err := p.openEngine(f.devices, f.backend, f.options)
+	e, err := p.openEngine(ctx, f.devices, f.backend, f.options)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.close()) }()
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
 	watch.lap("open")
 	p.progress("building")
 	if err := e.load(ctx, meshes); err != nil {

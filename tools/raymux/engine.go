@@ -31,7 +31,7 @@ func parseBackend(s string) (scene.Backend, error) {
 
 // openEngine opens the devices. A program that runs whatever it is given takes devices that differ or have no link between
 // them too, with a note; results are the same. An explicit -transport direct insists on the links.
-func (p *program) openEngine(list deviceList, backend scene.Backend, options chunked.Options) (*engine, error) {
+func (p *program) openEngine(ctx context.Context, list deviceList, backend scene.Backend, options chunked.Options) (*engine, error) {
 	p.progress("opening devices")
 	drv, ordinals, err := p.openDriver(list)
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *program) openEngine(list deviceList, backend scene.Backend, options chu
 	e := &engine{drv: drv, ordinals: ordinals}
 	if options.Weights != nil {
 		if err := chunked.CheckWeights("-weights", options.Weights, len(ordinals)); err != nil {
-			return nil, errors.Join(err, e.close())
+			return nil, errors.Join(err, e.close(ctx))
 		}
 	}
 	e.scene, err = multi.New(drv, ordinals, multi.Options{
@@ -51,12 +51,17 @@ func (p *program) openEngine(list deviceList, backend scene.Backend, options chu
 		Logger:            p.logger(),
 	})
 	if err != nil {
-		return nil, errors.Join(err, e.close())
+		return nil, errors.Join(err, e.close(ctx))
 	}
 	return e, nil
 }
 
-func (e *engine) close() error {
+// close releases the devices. After an interrupt it does not, because that would wait for a kernel that may run for
+// minutes; the end of the process releases them as well.
+func (e *engine) close(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
 	var err error
 	if e.scene != nil {
 		err = e.scene.Close()

@@ -89,7 +89,9 @@ func TestInterruptedProcess(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	time.Sleep(1500 * time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	sent := time.Now()
 	err := cmd.Wait()
+	assert.Less(t, time.Since(sent), 10*time.Second, "the kernel is not waited for")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit, "the run ended before it was interrupted")
 	assert.Equal(t, exitInterrupted, exit.ExitCode())

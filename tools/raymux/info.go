@@ -103,11 +103,11 @@ func (p *program) inspect(ctx context.Context, list deviceList, backend scene.Ba
 	if r.PTX, err = inspectPTX(); err != nil {
 		return nil, err
 	}
-	e, err := p.openEngine(list, backend, chunked.Options{})
+	e, err := p.openEngine(ctx, list, backend, chunked.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.close()) }()
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
 	triangle := meshfile.Mesh{Vertices: []float32{0, 0, 0, 1, 0, 0, 0, 1, 0}, Faces: []int32{0, 1, 2}}
 	if err := e.load(ctx, []meshfile.Mesh{triangle}); err != nil {
 		return nil, err

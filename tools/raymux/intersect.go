@@ -49,7 +49,7 @@ func (p *program) intersect(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, rays.close()) }()
 	if f.plan {
-		return p.planIntersect(&f, rays)
+		return p.planIntersect(ctx, &f, rays)
 	}
 	return p.runIntersect(ctx, &f, rays)
 }
@@ -137,12 +137,12 @@ func hitFlags(fields []string) scene.Flags {
 	return flags
 }
 
-func (p *program) planIntersect(f *intersectFlags, rays *rayFiles) (err error) {
-	e, err := p.openEngine(f.devices, f.backend, f.options)
+func (p *program) planIntersect(ctx context.Context, f *intersectFlags, rays *rayFiles) (err error) {
+	e, err := p.openEngine(ctx, f.devices, f.backend, f.options)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.close()) }()
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
 	plan, err := e.scene.Plan(multi.IntersectOp(hitFlags(f.fields), rays.bytesPerRow()), rays.rows)
 	if err != nil {
 		return err
@@ -193,11 +193,11 @@ func (p *program) runIntersect(ctx context.Context, f *intersectFlags, files *ra
 		return err
 	}
 	watch.lap("read")
-	e, err := p.openEngine(f.devices, f.backend, f.options)
+	e, err := p.openEngine(ctx, f.devices, f.backend, f.options)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.close()) }()
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
 	watch.lap("open")
 	p.progress("building")
 	if err := e.load(ctx, meshes); err != nil {
