@@ -261,6 +261,8 @@ func TestStickyCodesEndAllDriverCalls(t *testing.T) {
 	for _, code := range codes {
 		v := newEnv(t)
 		v.api.failNth(1, "LaunchKernel", code)
+		// Cached memory and staging buffers are gone with the device.
+		require.NoError(t, freeing(cuda.Upload(bg, v.s[0], []int32{1})))
 		launch := func() error { return v.f[0].Launch(v.s[0], cuapi.D1(1), cuapi.D1(32), 0, nil) }
 		first := launch()
 		require.ErrorIs(t, first, cuda.ErrDeviceLost)

@@ -355,6 +355,9 @@ func (p *Pool) passed(b *memory) (ready bool, err error) {
 
 // discard waits for the work pending on b and gives it back to the driver.
 func (p *Pool) discard(b *memory) error {
+	if p.c.dev.lostError() != nil {
+		return nil
+	}
 	err := poll(context.Background(), func() (bool, error) { return p.passed(b) })
 	return firstError(err, p.drop(b, err == nil))
 }

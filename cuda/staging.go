@@ -151,6 +151,9 @@ func (l *lane) submit(op string, s *Stream, b *stagingBuffer, copyAsync func(cua
 
 // free gives the buffer back to the driver once the device is done with it.
 func (l *lane) free(b *stagingBuffer) error {
+	if l.c.dev.lostError() != nil {
+		return nil
+	}
 	err := l.wait(context.Background(), b)
 	return firstError(err, l.c.destroy(func() error {
 		var errs []error
