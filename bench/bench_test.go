@@ -16,7 +16,7 @@ import (
 )
 
 // quick keeps runs on emulated devices short.
-var quick = []string{"--rays", "192", "--warmup", "0", "--repeat", "1"}
+var quick = []string{"--rays", "96", "--warmup", "0", "--repeat", "1"}
 
 // benchmark runs a command line and returns its record, which is nil when none was written.
 func benchmark(t *testing.T, status int, args ...string) (out, warnings string, r *record.Record) {
@@ -37,7 +37,7 @@ func TestTwoEmulatedDevices(t *testing.T) {
 	first, _, _ := strings.Cut(out, "\n")
 	require.Contains(t, first, "2 emulated devices")
 	require.Contains(t, first, "not a performance measurement")
-	require.Contains(t, out, "agreement, mini intersect forced: 1.0 (0 of 3648 words differ)") // 192 rows of 19 words
+	require.Contains(t, out, "agreement, mini intersect forced: 1.0 (0 of 1824 words differ)") // 96 rows of 19 words
 	require.Contains(t, out, "all checks passed")
 
 	require.True(t, r.Checks.Passed)
@@ -50,13 +50,13 @@ func TestTwoEmulatedDevices(t *testing.T) {
 	require.Equal(t, record.Forced, forced.Mode)
 	require.Equal(t, "cuda", forced.Backend)
 	require.Equal(t, "direct", forced.Dispatch)
-	require.Equal(t, []record.DevicePlan{{Device: 0, Rows: 96, Chunks: 1, ChunkRows: 96}, {Device: 1, Rows: 96, Chunks: 1, ChunkRows: 96}}, forced.Plan.PerDevice)
+	require.Equal(t, []record.DevicePlan{{Device: 0, Rows: 48, Chunks: 1, ChunkRows: 48}, {Device: 1, Rows: 48, Chunks: 1, ChunkRows: 48}}, forced.Plan.PerDevice)
 	require.Equal(t, 1.0, *forced.Agreement.Fraction)
-	require.Equal(t, int64(192*19), *forced.Agreement.Elements)
+	require.Equal(t, int64(96*19), *forced.Agreement.Elements)
 	require.Len(t, forced.Columns, 10)
 	require.Positive(t, *forced.Hits)
 	require.Equal(t, record.Policy, policy.Mode)
-	require.Equal(t, "master", policy.Dispatch, "192 rows are below the floor")
+	require.Equal(t, "master", policy.Dispatch, "96 rows are below the floor")
 	require.Equal(t, forced.Columns, policy.Columns)
 }
 
@@ -109,24 +109,24 @@ func TestPins(t *testing.T) {
 	setPins(t, pinFile{Pins: []pin{}})
 	path := filepath.Join(t.TempDir(), "pins.json")
 	out, _, first := benchmark(t, exitDone, "--devices", "emu:1", "--pin", path)
-	require.Contains(t, out, "first 192 rows, not pinned")
+	require.Contains(t, out, "first 96 rows, not pinned")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	f, err := readPins(text)
 	require.NoError(t, err)
-	require.Equal(t, []pin{{"mini", 192, first.Configs["mini"].Rows[0].Columns}}, f.Pins)
+	require.Equal(t, []pin{{"mini", 96, first.Configs["mini"].Rows[0].Columns}}, f.Pins)
 
 	setPins(t, f)
 	out, _, _ = benchmark(t, exitDone, "--devices", "emu:2")
-	require.Contains(t, out, "first 192 rows, as pinned")
+	require.Contains(t, out, "first 96 rows, as pinned")
 
 	// One wrong digest: the run fails, says where, records it, and writes no pins.
 	f.Pins[0].Columns[3].SHA256 = strings.Repeat("0", 64)
 	setPins(t, f)
 	unwritten := filepath.Join(t.TempDir(), "pins.json")
 	out, _, r := benchmark(t, exitFailed, "--devices", "emu:2", "--pin", unwritten)
-	require.Contains(t, out, "first 192 rows, NOT as pinned")
-	require.Contains(t, out, "FAILED: mini intersect: column geo_n of the first 192 rows has SHA-256")
+	require.Contains(t, out, "first 96 rows, NOT as pinned")
+	require.Contains(t, out, "FAILED: mini intersect: column geo_n of the first 96 rows has SHA-256")
 	require.False(t, r.Checks.Passed)
 	require.Len(t, r.Checks.Failures, 1)
 	require.NoFileExists(t, unwritten)
