@@ -21,7 +21,23 @@ import (
 
 const repoRoot = "../.."
 
-// copyOfRepository copies what the audit reads.
+// launches reports whether a folder's Go files use package ptx.
+func launches(t *testing.T, dir string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		if bytes.Contains(data, []byte(`"github.com/raymux/raymux/ptx"`)) {
+			return true
+		}
+	}
+	return false
+}
+
+// copyOfRepository copies what the audit compares: package ptx and the Go code
+// that launches its kernels.
 func copyOfRepository(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -39,12 +55,16 @@ func copyOfRepository(t *testing.T) string {
 			}
 			return os.MkdirAll(filepath.Join(root, rel), 0o755)
 		}
-		if !strings.HasPrefix(filepath.ToSlash(rel), "ptx/") && filepath.Ext(rel) != ".go" {
+		owned := strings.HasPrefix(filepath.ToSlash(rel), "ptx/")
+		if !owned && filepath.Ext(rel) != ".go" {
 			return nil
 		}
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		if !owned && !launches(t, filepath.Dir(name)) {
+			return nil
 		}
 		return os.WriteFile(filepath.Join(root, rel), data, 0o644)
 	})
