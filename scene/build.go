@@ -43,6 +43,7 @@ func (s *Scene) Build(ctx context.Context) error {
 	}
 	old := s.tables
 	s.tables = t
+	s.source.tables, s.source.plan = nil, nil // a replica no more
 	s.mask = make([]bool, t.edgeCount)
 	for i := range s.mask {
 		s.mask[i] = true

@@ -110,6 +110,18 @@ func (o *order) endChange() error {
 	return nil
 }
 
+// forget drops a stream on which all work has ended.
+func (o *order) forget(st *cuda.Stream) error {
+	o.mu.Lock()
+	l := o.lanes[st]
+	delete(o.lanes, st)
+	o.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	return l.done.Close()
+}
+
 // close releases the events. The caller has waited for the streams.
 func (o *order) close() error {
 	var first error

@@ -102,9 +102,10 @@ func (s *Scene) Intersect(ctx context.Context, rays Rays, flags Flags, opts ...C
 	}
 	if n := c.Hits.rows; n > 0 {
 		err = s.submit(c.Stream, func(sc cuda.Scope) error {
-			return firstError(
-				s.traverse(sc, c.Stream, rays, c.Hits.winners, 0, n),
-				s.finalize(sc, c.Stream, rays, c.Hits, 0, n))
+			if err := s.traverse(sc, c.Stream, rays, c.Hits.winners, 0, n); err != nil {
+				return err // there are no winners to finalize
+			}
+			return s.finalize(sc, c.Stream, rays, c.Hits, 0, n)
 		})
 	}
 	if err != nil {

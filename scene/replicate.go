@@ -8,8 +8,14 @@ import (
 
 // source is the geometry that a replica copied last.
 type source struct {
+	master *Scene
 	tables *tables
 	plan   *treePlan
+}
+
+// sourceOf is what a copy of master made now would be a copy of.
+func sourceOf(master *Scene) source {
+	return source{master, master.tables, master.tables.tree.plan}
 }
 
 // Replicate makes s answer like master, a built scene of the same driver: it
@@ -32,6 +38,14 @@ func (s *Scene) Replicate(ctx context.Context, master *Scene) error {
 		return err
 	}
 	defer s.turns.done(true)
+	if s.source.master != nil && s.source.master != master {
+		if err := s.stream.Synchronize(ctx); err != nil {
+			return err
+		}
+		if err := s.unfollow(); err != nil {
+			return err
+		}
+	}
 	if err := master.shareReady(ctx); err != nil {
 		return err
 	}
@@ -44,8 +58,20 @@ func (s *Scene) Replicate(ctx context.Context, master *Scene) error {
 	of.pending = false
 	s.update(func(st *status) { *st = of })
 	s.mask = append([]bool(nil), master.mask...)
-	s.source = source{master.tables, master.tables.tree.plan}
+	s.source = sourceOf(master)
 	return nil
+}
+
+// unfollow makes the last master forget the stream of s, on which all work has
+// ended. A closed master has forgotten it.
+func (s *Scene) unfollow() error {
+	m := s.source.master
+	s.source = source{}
+	if m == nil || m.turns.share(context.Background()) != nil {
+		return nil
+	}
+	defer m.turns.done(false)
+	return m.order.forget(s.stream)
 }
 
 func (s *Scene) follow(master *Scene) error {
@@ -55,6 +81,9 @@ func (s *Scene) follow(master *Scene) error {
 		}
 	}
 	s.meshes = nil
+	// Kept when the copy fails: the master's stream knows this one from here on.
+	last := s.source
+	s.source = source{master: master}
 	if err := master.order.enter(s.stream); err != nil {
 		return err
 	}
@@ -62,14 +91,13 @@ func (s *Scene) follow(master *Scene) error {
 		return err
 	}
 	var err error
-	if s.tables != nil && s.source == (source{master.tables, master.tables.tree.plan}) {
+	if s.tables != nil && last == sourceOf(master) {
 		err = cuda.CopyAsync(s.stream, s.tables.vertices, master.tables.vertices)
 		if err == nil {
 			err = s.derive(s.tables)
 		}
 	} else {
 		old := s.tables
-		s.source = source{}
 		s.tables, err = s.copyTables(master.tables)
 		err = firstError(err, s.freeTables(old))
 	}

@@ -127,7 +127,7 @@ func (s *Scene) release() error {
 	var all []error
 	if s.order.changed != nil {
 		// Queries on other streams must end before their tables are freed.
-		all = append(all, s.order.beginChange(), s.stream.Synchronize(context.Background()))
+		all = append(all, s.order.beginChange(), s.stream.Synchronize(context.Background()), s.unfollow())
 	}
 	for _, m := range s.meshes {
 		all = append(all, s.freeStaged(m))

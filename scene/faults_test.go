@@ -1,0 +1,198 @@
+package scene_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/cuda/wrap"
+	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/gputest"
+)
+
+// life is everything that a scene does with the driver, step by step.
+type life struct {
+	c      *cuda.Context
+	s      *scene.Scene
+	st     *cuda.Stream
+	o, d   cuda.Slice[float32]
+	mesh   scene.Mesh // on the device until a Build has copied it
+	height float32    // of the triangle by the last successful step
+	trying float32    // by the step in progress
+	ending bool
+}
+
+func (l *life) steps() []func() error {
+	sync := func(z float32, device bool) func() error {
+		return func() error {
+			l.trying = z
+			v := up(meshT(), z).Vertices
+			if err := l.s.UpdateMeshVertices(0, v); err != nil {
+				return err
+			}
+			if device {
+				moved, err := cuda.Upload(background, l.s.Stream(), v)
+				if err != nil {
+					return err
+				}
+				err = errors.Join(l.s.UpdateMeshVerticesDevice(background, 0, moved), cuda.Free(moved))
+				if err != nil {
+					return err
+				}
+			}
+			if err := l.s.Sync(background); err != nil {
+				return err
+			}
+			l.height = z
+			return nil
+		}
+	}
+	return []func() error{
+		func() (err error) { l.s, err = scene.New(l.c, scene.Options{}); return err },
+		func() (err error) { l.st, err = l.c.NewStream(cuda.StreamOptions{}); return err },
+		func() error {
+			_, err := l.s.AddMesh(dynamic(meshT()))
+			return err
+		},
+		l.build,
+		func() (err error) { l.o, err = cuda.Upload(background, l.st, i1.o); return err },
+		func() (err error) { l.d, err = cuda.Upload(background, l.st, i1.d); return err },
+		l.query,
+		sync(1, false),
+		l.query,
+		sync(2, true),
+		func() error {
+			m := scene.Mesh{}
+			var err error
+			if m.DeviceVertices, err = cuda.Upload(background, l.s.Stream(), up(meshT(), 90).Vertices); err != nil {
+				return err
+			}
+			if m.DeviceFaces, err = cuda.Upload(background, l.s.Stream(), meshT().Faces); err != nil {
+				return errors.Join(err, cuda.Free(m.DeviceVertices))
+			}
+			_, err = l.s.AddMesh(m)
+			l.mesh = m
+			return errors.Join(err, l.build())
+		},
+		l.query,
+		func() error { l.ending = true; return cuda.Free(l.o) },
+		func() error { return cuda.Free(l.d) },
+		func() error { return errors.Join(cuda.Free(l.mesh.DeviceVertices), cuda.Free(l.mesh.DeviceFaces)) },
+		func() error { return l.st.Close() },
+		func() error { return l.s.Close() },
+	}
+}
+
+func (l *life) build() error { return l.s.Build(background) }
+
+// query checks the height of the triangle on the other stream.
+func (l *life) query() error {
+	h, err := l.s.Intersect(background, scene.Rays{O: l.o, D: l.d}, scene.All, scene.OnStream(l.st))
+	if err != nil {
+		return err
+	}
+	got, err := cuda.Download(background, l.st, h.T)
+	if err := errors.Join(err, h.Close()); err != nil {
+		return err
+	}
+	if got[0] != 1+l.height && got[0] != 1+l.trying {
+		return fmt.Errorf("the triangle is at %v, not at %v or %v", got[0]-1, l.height, l.trying)
+	}
+	return nil
+}
+
+// end releases what the steps have left.
+func (l *life) end() {
+	_, _ = cuda.Free(l.o), cuda.Free(l.d)
+	_, _ = cuda.Free(l.mesh.DeviceVertices), cuda.Free(l.mesh.DeviceFaces)
+	if l.st != nil {
+		_ = l.st.Close()
+	}
+	if l.s != nil {
+		_ = l.s.Close()
+	}
+}
+
+// run lives one life in which the k-th call of a method fails with code, or no
+// call if k is 0. It returns how often each method was called.
+func run(t *testing.T, method string, k int, code cuapi.Result) map[string]int64 {
+	var ledger *wrap.Ledger
+	var fault *wrap.Fault
+	var trace *wrap.Trace
+	g := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
+		ledger = wrap.NewLedger(api)
+		fault = wrap.NewFault(ledger)
+		trace = wrap.NewTrace(fault)
+		return trace
+	})
+	c, err := g.Devices[0].Retain()
+	require.NoError(t, err)
+	fault.Reset()
+	trace.Reset()
+	if k > 0 {
+		require.NoError(t, fault.FailCall(method, k, code))
+	}
+	l := &life{c: c}
+	for _, step := range l.steps() {
+		if err = step(); err != nil {
+			break
+		}
+	}
+	calls := trace.Counts()
+	// Waits poll, so that lives differ in length and the last calls may be missing.
+	if err != nil || k == 0 {
+		require.Equal(t, k > 0, fault.Fired() == 1, err)
+	}
+	if err != nil {
+		require.ErrorIs(t, err, code)
+	}
+	l.requireRecovery(t)
+	l.end()
+	require.NoError(t, c.Close())
+	if err := ledger.Check(); err != nil {
+		// What the driver refuses to release stays, and nothing else.
+		require.Contains(t, releasing, method, "%v", err)
+	}
+	return calls
+}
+
+// requireRecovery requires the right answer, or a refusal until the next Build.
+func (l *life) requireRecovery(t *testing.T) {
+	t.Helper()
+	if l.ending || l.o.IsNil() || l.d.IsNil() {
+		return
+	}
+	if !l.s.IsReady() {
+		err := l.query()
+		require.True(t, errors.Is(err, scene.ErrFailed) || errors.Is(err, scene.ErrNotReady), "%v", err)
+		require.NoError(t, l.build())
+	}
+	require.NoError(t, l.query())
+}
+
+var releasing = []string{"EventDestroy", "StreamDestroy", "ModuleUnload", "MemFree", "MemFreeHost"}
+
+// frequent calls surround the others; a sample of them is enough.
+var frequent = []string{"CtxGetCurrent", "CtxSetCurrent", "EventQuery", "StreamQuery"}
+
+// Whatever call fails, nothing is left behind, and the scene answers again after
+// at most one Build.
+func TestEveryFailingCallLeavesNothingBehind(t *testing.T) {
+	codes := []cuapi.Result{cuapi.ErrorInvalidValue, cuapi.ErrorOutOfMemory}
+	calls := run(t, "", 0, 0)
+	require.Contains(t, calls, "LaunchKernel")
+	for method, n := range calls {
+		step := 1
+		if slices.Contains(frequent, method) {
+			step = 16
+		}
+		for k := 1; k <= int(n); k += step {
+			t.Run(fmt.Sprint(method, " ", k), func(t *testing.T) { run(t, method, k, codes[k/step%2]) })
+		}
+	}
+}
