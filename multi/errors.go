@@ -60,3 +60,14 @@ func (e *PeerError) Error() string {
 
 // Is reports that a PeerError is ErrNoPeer.
 func (e *PeerError) Is(target error) bool { return target == ErrNoPeer }
+
+// Unwrap is what went wrong during the tests, if anything did.
+func (e *PeerError) Unwrap() []error {
+	var errs []error
+	for _, l := range e.Links {
+		if l.Err != nil {
+			errs = append(errs, l.Err)
+		}
+	}
+	return errs
+}

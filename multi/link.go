@@ -36,10 +36,10 @@ func (l Link) OK() bool {
 // Trouble says in words why the link is not OK.
 func (l Link) Trouble() string {
 	switch {
-	case !l.Access:
-		return "the driver offers no peer access"
 	case l.Err != nil:
 		return fmt.Sprintf("the self-test failed: %v", l.Err)
+	case !l.Access:
+		return "the driver offers no peer access"
 	case !l.OK():
 		return fmt.Sprintf("CORRUPT: of %d words, wrong after a copy %d, a kernel write %d, a kernel read %d", TestWords, l.CopyWrong, l.WriteWrong, l.ReadWrong)
 	}
@@ -108,10 +108,10 @@ func newEndpoint(c *cuda.Context) (e *endpoint, err error) {
 
 func (e *endpoint) close() {
 	if !e.wrong.IsNil() {
-		e.wrong.Free()
+		cuda.Free(e.wrong)
 	}
 	if !e.buf.IsNil() {
-		e.buf.Free()
+		cuda.Free(e.buf)
 	}
 	if e.module != nil {
 		e.module.Close()

@@ -1,0 +1,177 @@
+package multi
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/cuda/emu"
+	"github.com/raymux/raymux/cuda/wrap"
+)
+
+// emulator opens n virtual devices with options; it must end without leaks.
+func emulator(t testing.TB, n int, opts ...emu.Option) (*cuda.Driver, *emu.Emulator, *wrap.Ledger) {
+	t.Helper()
+	e, err := emu.New(n, opts...)
+	require.NoError(t, err)
+	ledger := wrap.NewLedger(e)
+	drv, err := cuda.OpenAPI(ledger)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, drv.Close()); require.NoError(t, ledger.Check()) })
+	return drv, e, ledger
+}
+
+func TestNewRefusals(t *testing.T) {
+	drv, _, ledger := emulator(t, 3)
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		name    string
+		devices []int
+		opts    Options
+		is      error
+		says    []string
+	}{
+		{"empty", nil, Options{}, ErrDeviceList, []string{"at least one"}},
+		{"duplicate", []int{1, 0, 1}, Options{}, ErrDeviceList, []string{"device 1", "positions 0 and 2"}},
+		{"duplicate before range", []int{9, 9}, Options{}, ErrDeviceList, []string{"one replica per device"}},
+		{"negative", []int{0, -1}, Options{}, ErrDeviceList, []string{"-1", "3 device"}},
+		{"range", []int{0, 3}, Options{}, ErrDeviceList, []string{"device 3", "3 device"}},
+		{"weights", []int{0, 1}, Options{Options: chunked.Options{Weights: []float64{1}}}, nil, []string{"Weights", "1 values for 2"}},
+		{"weight value", []int{0, 1}, Options{Options: chunked.Options{Weights: []float64{1, inf}}}, nil, []string{"Weights", "+Inf"}},
+		{"operation weights", []int{0, 1}, Options{Options: chunked.Options{OperationWeights: map[string][]float64{"x": {1, 1}}}}, nil, []string{"OperationWeights", "no such operation"}},
+		{"floor", []int{0, 1}, Options{Options: chunked.Options{MinRaysPerDevice: -1}}, nil, []string{"MinRaysPerDevice", "-1"}},
+		{"transport", []int{0, 1}, Options{Options: chunked.Options{Transport: 7}}, nil, []string{"Transport"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := New(drv, c.devices, c.opts)
+			require.Nil(t, s)
+			require.Error(t, err)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			for _, text := range c.says {
+				require.Contains(t, err.Error(), text)
+			}
+			require.NoError(t, ledger.Check(), "a refused New left something behind")
+		})
+	}
+	_, err := New(nil, []int{0}, Options{})
+	require.ErrorIs(t, err, ErrDeviceList)
+}
+
+func TestMixedDevices(t *testing.T) {
+	drv, _, _ := emulator(t, 2, emu.WithName(func(i int) string { return fmt.Sprint("GPU ", i) }))
+	_, err := New(drv, []int{0, 1}, Options{})
+	require.ErrorIs(t, err, ErrMixed)
+	require.Contains(t, err.Error(), "device 1 is GPU 1")
+	newScene(t, drv, []int{0, 1}, Options{AllowMixedDevices: true})
+	newScene(t, drv, []int{1}, Options{})
+}
+
+func TestNoPeerAccess(t *testing.T) {
+	// One direction only is not enough.
+	drv, _, _ := emulator(t, 3, emu.WithPeerAccess(func(a, b int) bool { return a != 2 }))
+	_, err := New(drv, []int{0, 1, 2}, Options{})
+	var pe *PeerError
+	require.ErrorAs(t, err, &pe)
+	require.ErrorIs(t, err, ErrNoPeer)
+	require.Len(t, pe.Links, 1)
+	require.Equal(t, [2]int{2, 0}, [2]int{pe.Links[0].From, pe.Links[0].To})
+	require.Contains(t, err.Error(), "AllowNoPeerAccess")
+
+	s := newScene(t, drv, []int{0, 1, 2}, Options{AllowNoPeerAccess: true})
+	require.Equal(t, chunked.Copy, s.Transport(), "the set uses the weakest answer of its pairs")
+	_, err = New(drv, []int{0, 2}, Options{AllowNoPeerAccess: true, Options: chunked.Options{Transport: chunked.Direct}})
+	require.ErrorIs(t, err, ErrNoPeer)
+	require.Equal(t, chunked.Direct, newScene(t, drv, []int{0, 1}, Options{}).Transport())
+	require.Equal(t, chunked.Copy, newScene(t, drv, []int{0, 1}, Options{Options: chunked.Options{Transport: chunked.Copy}}).Transport())
+}
+
+// A link that the driver calls accessible but that drops, swaps, delays or
+// truncates bytes must be found, in either direction.
+func TestCorruptLinks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a quarter million words per pair")
+	}
+	type corruption func(data []byte)
+	var late atomic.Uint32
+	for name, corrupt := range map[string]corruption{
+		"drops": func(d []byte) { clear(d) },
+		"swaps": func(d []byte) {
+			if len(d) >= 4 {
+				d[0], d[3] = d[3], d[0]
+			}
+		},
+		"truncates": func(d []byte) { d[len(d)-1] = 0 },
+		"delays": func(d []byte) {
+			if len(d) >= 4 { // delivers the previous transfer's first byte
+				now := uint32(d[0])
+				d[0] = byte(late.Swap(now) + 1)
+			}
+		},
+	} {
+		for _, back := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " back=", back), func(t *testing.T) {
+				drv, _, ledger := emulator(t, 2, emu.WithPeerCorruption(func(src, dst int, data []byte) {
+					if (src > dst) == back {
+						corrupt(data)
+					}
+				}))
+				_, err := New(drv, []int{0, 1}, Options{})
+				require.ErrorIs(t, err, ErrNoPeer)
+				require.Contains(t, err.Error(), "CORRUPT")
+				require.NoError(t, ledger.Check())
+			})
+		}
+	}
+}
+
+// Every driver call of New that fails leaves nothing behind.
+func TestNewFailsCleanly(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
+	for k := 1; ; k += step {
+		e, err := emu.New(2)
+		require.NoError(t, err)
+		ledger := wrap.NewLedger(e)
+		fault := wrap.NewFault(ledger)
+		drv, err := cuda.OpenAPI(fault)
+		require.NoError(t, err)
+		fault.FailAt(k, cuapi.ErrorInvalidValue)
+		s, err := New(drv, []int{0, 1}, Options{})
+		fired := fault.Fired() > 0
+		fault.Reset()
+		if err == nil {
+			require.NoError(t, s.Close())
+		} else {
+			require.True(t, strings.Contains(err.Error(), "CUDA_ERROR_INVALID_VALUE"), "call %d: %v", k, err)
+		}
+		require.NoError(t, drv.Close(), "call %d", k)
+		require.NoError(t, ledger.Check(), "call %d", k)
+		if !fired {
+			require.NoError(t, err, "no call was failed")
+			require.Greater(t, k, 20, "New makes more calls than this")
+			return
+		}
+	}
+}
+
+// One device is the plain scene: no private stream, no event, no self-test,
+// the same driver calls as scene.New.
+func TestOneDeviceIsPlain(t *testing.T) {
+	rig, trace := traced(t, 1)
+	s := newScene(t, rig.Driver, ordinals(rig, 1), Options{})
+	require.Empty(t, s.Links())
+	require.Nil(t, s.replicas[0].stream)
+	require.Zero(t, trace.counts().launches)
+	require.Zero(t, trace.Count("EventRecord"))
+}
