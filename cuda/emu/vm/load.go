@@ -61,11 +61,14 @@ func build(mod *moduleAST, text string) (p *Program, err error) {
 			}
 		}
 	}
-	offsets, total := placeShared(mod)
+	offsets, sizes, dynamic := placeShared(mod)
 	calls := false
 	for _, f := range p.funcs {
 		if !f.ast.hasBody {
 			continue
+		}
+		for _, v := range dynamic {
+			offsets[v] = sizes[f.ast]
 		}
 		c := &compiler{mod: mod, prog: p, f: f, regCols: map[regKey]register{}, predIdx: map[regKey]int32{},
 			constIdx: map[uint64]int32{}, symIdx: map[string]int32{}, srIdx: map[special]int32{},
@@ -75,48 +78,61 @@ func build(mod *moduleAST, text string) (p *Program, err error) {
 	}
 	for _, f := range p.funcs {
 		if f.entry {
-			p.kernels = append(p.kernels, newKernel(p, f, uint32(total), calls))
+			p.kernels = append(p.kernels, newKernel(p, f, uint32(sizes[f.ast]), calls))
 		}
 	}
 	return p, nil
 }
 
-// placeShared gives every shared variable of the module an offset. All kernels of a module share one
-// layout, so a kernel may report more shared memory than it names. Extern arrays begin after all
-// others, at the size that is returned.
-func placeShared(mod *moduleAST) (map[*variable]uint64, uint64) {
-	off := map[*variable]uint64{}
-	var at, dynAlign uint64 = 0, 1
-	place := func(v *variable) {
-		at = alignUp(at, v.align)
-		off[v] = at
-		if at += v.size; at > maxSharedBytes {
-			panic(parseError{&LoadError{Line: v.line, Msg: "static shared memory is too large"}})
+// placeShared gives every shared variable an offset and returns how many bytes each kernel needs.
+// What functions and the module declare comes first, then the kernel's own variables, so that
+// kernels overlay each other. Extern arrays begin where a kernel's variables end; if device functions may refer to
+// them, there is one such place for all kernels.
+func placeShared(mod *moduleAST) (offsets map[*variable]uint64, sizes map[*funcAST]uint64, dynamic []*variable) {
+	offsets, sizes = map[*variable]uint64{}, map[*funcAST]uint64{}
+	place := func(at uint64, vars []*variable) uint64 {
+		for _, v := range vars {
+			if v.space != SpaceShared || v.extern {
+				continue
+			}
+			at = alignUp(at, v.align)
+			offsets[v] = at
+			if at += v.size; at > maxSharedBytes {
+				panic(parseError{&LoadError{Line: v.line, Msg: "static shared memory is too large"}})
+			}
+		}
+		return at
+	}
+	align := uint64(1)
+	for _, v := range mod.vars {
+		if v.space == SpaceShared && v.extern {
+			dynamic = append(dynamic, v)
+			align = max(align, v.align)
 		}
 	}
-	var dynamic []*variable
-	for _, v := range mod.vars {
-		switch {
-		case v.space != SpaceShared:
-		case v.extern:
-			dynamic = append(dynamic, v)
-			dynAlign = max(dynAlign, v.align)
-		default:
-			place(v)
+	base, functions := place(0, mod.vars), false
+	for _, f := range mod.funcs {
+		if !f.entry {
+			base = place(base, f.vars)
+			functions = functions || f.hasBody
+		}
+	}
+	most := uint64(0)
+	for _, f := range mod.funcs {
+		if f.entry {
+			sizes[f] = place(base, f.vars)
+			if len(dynamic) > 0 {
+				sizes[f] = alignUp(sizes[f], align)
+			}
+			most = max(most, sizes[f])
 		}
 	}
 	for _, f := range mod.funcs {
-		for _, v := range f.vars {
-			if v.space == SpaceShared {
-				place(v)
-			}
+		if !f.entry || functions && len(dynamic) > 0 {
+			sizes[f] = most
 		}
 	}
-	at = alignUp(at, dynAlign)
-	for _, v := range dynamic {
-		off[v] = at
-	}
-	return off, at
+	return offsets, sizes, dynamic
 }
 
 func newKernel(p *Program, f *function, shared uint32, calls bool) *Kernel {

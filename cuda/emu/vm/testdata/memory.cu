@@ -16,7 +16,7 @@ extern "C" __global__ void sharedAt(int i, int* out) { __shared__ int s[32]; vol
     out[threadIdx.x] = v[threadIdx.x == 9 ? i : 0]; }
 extern "C" __global__ void sharedUnwritten(int* out) { __shared__ int s[64]; s[threadIdx.x] = 1; __syncthreads(); out[threadIdx.x] = s[threadIdx.x + 1]; }
 extern "C" __global__ void localAt(int i, int* out) { int a[16]; for (int k = 0; k < 16; ++k) a[(k * 5 + i) & 15] = k; out[threadIdx.x] = a[threadIdx.x == 3 ? i : 1]; }
-extern "C" __global__ void race(int* out) { __shared__ int s[64]; s[threadIdx.x] = threadIdx.x;
+extern "C" __global__ void race(int* out) { __shared__ int s[64]; s[threadIdx.x] = 0; __syncthreads(); s[threadIdx.x] = threadIdx.x;
     out[threadIdx.x] = s[threadIdx.x ^ 32]; }
 extern "C" __global__ void noRace(int* out) { __shared__ int s[64]; __shared__ int same; s[threadIdx.x] = threadIdx.x; same = 4; __syncthreads();
     out[threadIdx.x] = s[threadIdx.x ^ 32] + same; }
