@@ -132,8 +132,11 @@ func special(v ...float64) bool {
 
 // sum is a*b + c with one rounding; b is 1 for an addition.
 func (f format) sum(a, b, c float64, mode string) float64 {
-	if special(a, b, c) {
-		return a*b + c // exact cases only: infinities and NaN
+	switch {
+	case special(a, b):
+		return a*b + c // exact: infinities and NaN
+	case special(c):
+		return c // whatever the product, which must not overflow first
 	}
 	x := new(big.Float).SetPrec(5000).Mul(bigf(a), bigf(b))
 	x.Add(x, bigf(c))

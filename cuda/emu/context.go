@@ -1,7 +1,6 @@
 package emu
 
 import (
-	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -22,8 +21,8 @@ type context struct {
 	legacy  *stream
 	streams map[*stream]struct{} // without legacy
 
-	mu     sync.Mutex // guards the following
-	peers  map[*device]bool
+	mu     sync.Mutex        // guards the following
+	peers  map[*context]bool // whose plain memory kernels may reach
 	limits map[cuapi.Limit]uint64
 }
 
@@ -31,7 +30,7 @@ func newContext(d *device) *context {
 	c := &context{
 		e: d.e, dev: d,
 		streams: map[*stream]struct{}{},
-		peers:   map[*device]bool{},
+		peers:   map[*context]bool{},
 		limits: map[cuapi.Limit]uint64{
 			cuapi.LimitStackSize:             1 << 10,
 			cuapi.LimitPrintfFifoSize:        1 << 20,
@@ -231,10 +230,10 @@ func (e *Emulator) CtxEnablePeerAccess(peer cuapi.Context, flags uint32) cuapi.R
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.peers[p.dev] {
+	if c.peers[p] {
 		return cuapi.ErrorPeerAccessAlreadyEnabled
 	}
-	c.peers[p.dev] = true
+	c.peers[p] = true
 	return cuapi.Success
 }
 
@@ -246,16 +245,23 @@ func (e *Emulator) CtxDisablePeerAccess(peer cuapi.Context) cuapi.Result {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.peers[p.dev] {
+	if !c.peers[p] {
 		return cuapi.ErrorPeerAccessNotEnabled
 	}
-	delete(c.peers, p.dev)
+	delete(c.peers, p)
 	return cuapi.Success
 }
 
-// enabledPeers is a copy of the set of devices whose plain memory is reachable.
+// enabledPeers is the set of devices whose plain memory is reachable. Access
+// to a context ends with that context.
 func (c *context) enabledPeers() map[*device]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.peers)
+	devices := map[*device]bool{}
+	for p := range c.peers {
+		if !p.destroyed.Load() {
+			devices[p.dev] = true
+		}
+	}
+	return devices
 }

@@ -41,9 +41,7 @@ func (c *context) reaches(l location) bool {
 	case l.pool:
 		return l.dev.mem.pool.grants(c.dev)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.peers[l.dev]
+	return c.enabledPeers()[l.dev]
 }
 
 // upload copies host bytes to a device.

@@ -276,7 +276,7 @@ func TestPool(t *testing.T) {
 	assert.EqualValues(t, size-2048, free())
 	_, r := e.MemAlloc(size - 1024)
 	assert.Equal(t, cuapi.ErrorOutOfMemory, r)
-	p = must(e.MemAllocAsync(512, s))(t)
+	must(e.MemAllocAsync(512, s))(t)
 	assert.EqualValues(t, 2048, attr(cuapi.MemPoolReservedMemCurrent), "reused")
 	ok(t, e.MemPoolTrimTo(pool, 0))
 	assert.EqualValues(t, 512, attr(cuapi.MemPoolReservedMemCurrent), "memory in use stays")

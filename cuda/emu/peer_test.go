@@ -49,6 +49,23 @@ func TestPeerAccessCodes(t *testing.T) {
 	assert.Equal(t, cuapi.ErrorInvalidDevice, e.MemPoolSetAccess(pool, 1, cuapi.MemAccessProtReadwrite))
 }
 
+func TestPeerAccessEndsWithThePeersContext(t *testing.T) {
+	p := newPair(t)
+	e := p.e
+	ok(t, e.CtxEnablePeerAccess(p.ctx[1], 0))
+	ok(t, e.DevicePrimaryCtxRelease(1))
+	again := retain(t, e, 1)
+	cell := must(e.MemAlloc(4))(t)
+	ok(t, e.CtxSetCurrent(p.ctx[0]))
+	assert.Equal(t, cuapi.ErrorInvalidContext, e.CtxDisablePeerAccess(p.ctx[1]))
+	ok(t, e.CtxEnablePeerAccess(again, 0))
+	ok(t, e.MemsetD8(cell, 0, 4))
+	ok(t, e.CtxSynchronize())
+	ok(t, e.CtxDisablePeerAccess(again))
+	ok(t, e.MemsetD8(cell, 0, 4))
+	assert.Equal(t, cuapi.ErrorIllegalAddress, e.CtxSynchronize())
+}
+
 func TestPeerCopyNeedsNoAccess(t *testing.T) {
 	p := newPair(t, WithPeerAccess(func(a, b int) bool { return false }))
 	e := p.e

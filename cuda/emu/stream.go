@@ -67,6 +67,10 @@ func (t ticket) wait() {
 func (s *stream) push(op operation) ticket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.head > len(s.queue)/2 { // a stream that never gets idle must not grow
+		s.queue = append(s.queue[:0], s.queue[s.head:]...)
+		s.head = 0
+	}
 	s.queue = append(s.queue, op)
 	s.issued++
 	if !s.running {
