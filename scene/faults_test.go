@@ -148,6 +148,7 @@ func run(t *testing.T, method string, k int, code cuapi.Result) map[string]int64
 	if err != nil || k == 0 {
 		require.Equal(t, k > 0, fault.Fired() == 1, err)
 	}
+	fault.Reset()
 	if err != nil {
 		require.ErrorIs(t, err, code)
 	}
