@@ -13,6 +13,7 @@ type site struct {
 	base, size uint64
 	data       []byte
 	a          *Alloc
+	peer       *Memory // set, and size zero, if each access goes to Launch.OnPeer
 }
 
 type access uint8
@@ -67,7 +68,12 @@ func (w *warp) global(in *inst, lane int, addr, size uint64, acc access) []byte 
 			s.a.mark(off, size)
 		}
 	}
-	return s.data[off : off+size]
+	b := s.data[off : off+size]
+	if s.peer != nil && acc&accWrite == 0 {
+		b = append([]byte(nil), b...)
+		w.wk.l.OnPeer(s.peer, b, false)
+	}
+	return b
 }
 
 // lookup finds the allocation of an access, or faults.
@@ -77,7 +83,7 @@ func (w *warp) lookup(in *inst, lane int, addr, size uint64, acc access, s *site
 		w.memFault(in, lane, Fault{Kind: Misaligned, Detail: fmt.Sprintf("the address is not a multiple of %d", size),
 			Nearest: w.nearest(addr)}, addr, size, acc)
 	}
-	for _, m := range l.Spaces {
+	for i, m := range l.Spaces {
 		a := m.Find(addr)
 		if a == nil {
 			continue
@@ -89,6 +95,9 @@ func (w *warp) lookup(in *inst, lane int, addr, size uint64, acc access, s *site
 			w.memFault(in, lane, Fault{Kind: ReadOnly, Nearest: m.nearest(addr)}, addr, size, acc)
 		}
 		*s = site{base: a.addr, size: a.Size(), data: a.data, a: a}
+		if i > 0 && l.OnPeer != nil {
+			s.size, s.peer = 0, m
+		}
 		return
 	}
 	for _, m := range l.AllSpaces {
@@ -365,8 +374,16 @@ func store(o loadOp) execFn {
 					putWord(e, w.r[reg][lane])
 				}
 			}
+			if p := w.wk.slots[in.site].peer; p != nil && outside(o.space, addr) {
+				w.wk.l.OnPeer(p, b, true)
+			}
 		}
 	}
+}
+
+// outside reports whether an address of a space lies in device or host memory.
+func outside(space Space, addr uint64) bool {
+	return space == SpaceGlobal || space == SpaceGeneric && addr < WindowBase
 }
 
 // Parameter areas of calls: kernels read the launch's parameters through load.

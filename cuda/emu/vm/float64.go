@@ -157,6 +157,13 @@ func addDirF64(x, y uint64, mode rounding) uint64 {
 	return fmaDirF64(x, math.Float64bits(1), y, mode)
 }
 
+func subDirF64(x, y uint64, mode rounding) uint64 {
+	if isNaN64(y) { // its sign stays
+		return subF64(x, y)
+	}
+	return addDirF64(x, y^1<<63, mode)
+}
+
 func mulDirF64(x, y uint64, mode rounding) uint64 {
 	a, b := f64of(x), f64of(y)
 	near := a * b

@@ -103,7 +103,7 @@ var floatBinaries = map[typ]map[string]binaryImpl{
 	},
 	f64: {
 		"add": {opAddF64, nil, addDirF64},
-		"sub": {opSubF64, nil, func(x, y uint64, mode rounding) uint64 { return addDirF64(x, y^1<<63, mode) }},
+		"sub": {opSubF64, nil, subDirF64},
 		"mul": {opMulF64, nil, mulDirF64},
 		"div": {nil, divF64, divDirF64},
 		"min": {nil, minF64, nil},

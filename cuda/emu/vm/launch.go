@@ -23,6 +23,10 @@ type Launch struct {
 	// Globals maps module-scope variables to their addresses.
 	Globals map[string]uint64
 
+	// OnPeer, if set, is called for plain accesses to all but the first of Spaces: with a copy of the
+	// bytes that a load is about to return, or with the memory that a store has just written. It may change them.
+	OnPeer func(mem *Memory, data []byte, store bool)
+
 	Workers   int          // goroutines that run blocks; 0 stands for runtime.GOMAXPROCS(0)
 	SMs       int          // multiprocessors to report in %nsmid; 0 stands for 1
 	RaceCheck bool         // report conflicting shared accesses that no barrier separates

@@ -319,7 +319,11 @@ func (a *Alloc) WrittenBytes() uint64 {
 	}
 	var n uint64
 	for i := range a.written {
-		n += uint64(bits.OnesCount64(atomic.LoadUint64(&a.written[i])))
+		v := atomic.LoadUint64(&a.written[i])
+		if tail := a.Size() % 64; tail != 0 && i == len(a.written)-1 {
+			v &= 1<<tail - 1 // marking the whole sets bits past the end
+		}
+		n += uint64(bits.OnesCount64(v))
 	}
 	return n
 }
