@@ -151,9 +151,11 @@ func TestSteadyLoopAllocatesNothingFromTheDriver(t *testing.T) {
 	require.NoError(t, err)
 	want := r.download(h)
 	addr := h.T.Addr()
+	small := r.upload(ray(vec{}, vec{0, 0, 1}))
 	before = pool.Stats().DriverAllocs
-	same, err := r.Intersect(background, r.upload(ray(vec{}, vec{0, 0, 1})), scene.None, scene.Into(h))
+	same, err := r.Intersect(background, small, scene.None, scene.Into(h))
 	require.NoError(t, err)
+	assert.Equal(t, before, pool.Stats().DriverAllocs)
 	assert.Same(t, h, same)
 	assert.Equal(t, 1, h.Rows())
 	assert.Zero(t, h.P.Len())

@@ -1,0 +1,85 @@
+package scene_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/emu"
+	"github.com/raymux/raymux/scene"
+)
+
+// One triangle, one ray that hits it and one that does not.
+func Example() {
+	if err := closestHits(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// t [1 +Inf]
+	// face [0 -1]
+}
+
+func closestHits() error {
+	virtual, err := emu.New(1)
+	if err != nil {
+		return err
+	}
+	driver, err := cuda.OpenAPI(virtual) // cuda.Open for a GPU
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	device, err := driver.Device(0)
+	if err != nil {
+		return err
+	}
+	c, err := device.Retain()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s, err := scene.New(c, scene.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+
+	ctx := context.Background()
+	_, err = s.AddMesh(scene.Mesh{
+		Vertices: []float32{0, 0, 0, 1, 0, 0, 0, 1, 0},
+		Faces:    []int32{0, 1, 2},
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.Build(ctx); err != nil {
+		return err
+	}
+
+	var rays scene.Rays
+	if rays.O, err = cuda.Upload(ctx, s.Stream(), []float32{.25, .25, -1, 2, 2, -1}); err != nil {
+		return err
+	}
+	defer cuda.Free(rays.O)
+	if rays.D, err = cuda.Upload(ctx, s.Stream(), []float32{0, 0, 1, 0, 0, 1}); err != nil {
+		return err
+	}
+	defer cuda.Free(rays.D)
+	hits, err := s.Intersect(ctx, rays, scene.All)
+	if err != nil {
+		return err
+	}
+	defer hits.Close()
+	t, err := cuda.Download(ctx, s.Stream(), hits.T)
+	if err != nil {
+		return err
+	}
+	ids, err := cuda.Download(ctx, s.Stream(), hits.GlobalPrimID)
+	if err != nil {
+		return err
+	}
+	fmt.Println("t", t)
+	fmt.Println("face", ids)
+	return nil
+}
