@@ -37,14 +37,7 @@ type side struct {
 // configuration runs one configuration: generate, build, time, check, record. Device memory is free again afterwards.
 func (r *run) configuration(c workload.Config) (err error) {
 	s := &session{run: r, config: c, where: c.Name + " intersect"}
-	defer func() {
-		for _, f := range slices.Backward(s.undo) {
-			err = errors.Join(err, f())
-		}
-		for _, c := range r.host.contexts {
-			err = errors.Join(err, c.Pool().Trim())
-		}
-	}()
+	defer func() { err = errors.Join(err, s.close()) }()
 	found := s.generate()
 	if err := s.open(); err != nil {
 		return err
@@ -61,6 +54,18 @@ func (r *run) configuration(c workload.Config) (err error) {
 	s.store(found, rows)
 	s.report(rows, checked)
 	return nil
+}
+
+// close releases everything in reverse order and gives cached memory back to the driver.
+func (s *session) close() error {
+	var errs []error
+	for _, f := range slices.Backward(s.undo) {
+		errs = append(errs, f())
+	}
+	for _, c := range s.host.contexts {
+		errs = append(errs, c.Pool().Trim())
+	}
+	return errors.Join(errs...)
 }
 
 // generate makes the workload and compares its digests with the pinned ones.

@@ -2,7 +2,7 @@
 //
 //	go run ./bench                     measure on every GPU; without one, check results on two emulated devices
 //	go run ./bench launch              time what one kernel launch costs the calling thread
-//	go run ./bench manifest            write bench/manifest.json from the records in bench/evidence
+//	go run ./bench manifest            write bench/manifest.json and the tables in docs from bench/evidence
 //	go run ./bench -h                  options and exit statuses
 //
 // # What runs

@@ -103,26 +103,19 @@ func (h *host) open(o options) error {
 
 // emulate opens n emulated devices; the banner begins with why.
 func (h *host) emulate(n int, why string) error {
-	driver, err := openEmulated(n, h.counted())
+	emulator, err := emu.New(n)
 	if err != nil {
 		return err
 	}
-	h.driver = driver
+	if h.driver, err = cuda.OpenAPI(emulator, h.counted()); err != nil {
+		return err
+	}
 	for i := range n {
 		h.devices = append(h.devices, i)
 	}
 	h.banner = fmt.Sprintf("%s on %d emulated %s of this computer's processor: this checks results, it is not a performance measurement.",
 		why, n, plural(n, "device", "devices"))
 	return nil
-}
-
-// openEmulated opens n emulated devices with options of the driver.
-func openEmulated(n int, opts ...cuda.Option) (*cuda.Driver, error) {
-	emulator, err := emu.New(n)
-	if err != nil {
-		return nil, err
-	}
-	return cuda.OpenAPI(emulator, opts...)
 }
 
 // choose takes the given ordinals, or every device.

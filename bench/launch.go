@@ -124,7 +124,7 @@ func launchCommand(args []string, stdout, stderr io.Writer) error {
 
 func (o launchOptions) open() (*cuda.Driver, error) {
 	if o.emulated {
-		return openEmulated(1)
+		return cuda.OpenEmulator(1)
 	}
 	return cuda.Open()
 }

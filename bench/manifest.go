@@ -10,7 +10,8 @@ import (
 	"github.com/raymux/raymux/bench/record"
 )
 
-// manifestCommand writes the manifest of the repository that holds the working directory.
+// manifestCommand writes the manifest of the repository that holds the working directory, and the tables of its
+// documentation that show records.
 func manifestCommand(args []string, stdout io.Writer) error {
 	if len(args) > 0 {
 		return usage("manifest takes no arguments")
@@ -21,6 +22,9 @@ func manifestCommand(args []string, stdout io.Writer) error {
 	}
 	m, err := record.WriteManifest(root)
 	if err != nil {
+		return &statusError{exitRecord, err}
+	}
+	if err := record.WriteTables(root); err != nil {
 		return &statusError{exitRecord, err}
 	}
 	fmt.Fprintf(stdout, "%s: %d records\n", record.ManifestPath, len(m.Records))

@@ -29,7 +29,7 @@ type options struct {
 
 const usageText = `usage: bench [options]           measure and check
        bench launch [options]    time the issue of a kernel launch
-       bench manifest            write bench/manifest.json
+       bench manifest            write bench/manifest.json and the tables in docs from the records in bench/evidence
 
 options:
   --config light|compute|mini|all   workload; all is light and compute (default: all on GPUs, mini on emulated devices)
@@ -109,7 +109,7 @@ func (d *deviceList) String() string {
 	if d.emulated > 0 {
 		return fmt.Sprintf("emu:%d", d.emulated)
 	}
-	return strings.Trim(fmt.Sprint(d.ordinals), "[]")
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(d.ordinals), "[]"), " ", ",")
 }
 
 // maxEmulated is the largest number of devices that the emulator presents.

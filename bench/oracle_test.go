@@ -33,11 +33,7 @@ func TestMiniAgainstOracle(t *testing.T) {
 	config, err := workload.Find(workload.Mini)
 	require.NoError(t, err)
 	s := &session{run: &run{host: h}, config: config}
-	defer func() {
-		for i := len(s.undo) - 1; i >= 0; i-- {
-			require.NoError(t, s.undo[i]())
-		}
-	}()
+	defer func() { require.NoError(t, s.close()) }()
 	s.generate()
 	require.NoError(t, s.open())
 	hits, err := s.single.Intersect(background, s.batch, scene.All)

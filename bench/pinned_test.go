@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/raymux/raymux/bench/workload"
+	"github.com/stretchr/testify/require"
+)
+
+// TestPinnedOnEmulatedDevices traces what is pinned and small enough for emulated devices: the whole of mini, and the
+// leading rows of the large configurations, whose pins come from GPUs. The two must give the same bits.
+func TestPinnedOnEmulatedDevices(t *testing.T) {
+	pins, err := readPins(committedPins)
+	require.NoError(t, err)
+	mini, err := workload.Find(workload.Mini)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		config string
+		rows   int64
+		slow   bool // half a minute of processor time
+	}{
+		{workload.Mini, int64(mini.RayCount), false},
+		{workload.Light, prefixRows[workload.Light], false},
+		{workload.Compute, prefixRows[workload.Compute], true},
+	} {
+		t.Run(c.config, func(t *testing.T) {
+			if c.slow && testing.Short() {
+				t.Skip("slow: builds a tree over two million triangles")
+			}
+			pinned, ok := pins.find(c.config, c.rows)
+			if !ok {
+				t.Skipf("the first %d rows of %s are not pinned yet", c.rows, c.config)
+			}
+			h, err := openHost(options{devices: deviceList{emulated: 1}})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, h.close()) }()
+			config, err := workload.Find(c.config)
+			require.NoError(t, err)
+			r := &run{options: options{rays: c.rows}, host: h}
+			s := &session{run: r, config: config, where: c.config}
+			defer func() { require.NoError(t, s.close()) }()
+			s.generate()
+			require.NoError(t, s.open())
+			found, err := s.check()
+			require.NoError(t, err)
+			require.Empty(t, s.failures)
+			require.Equal(t, pinned.Columns, found.digests.all, fmt.Sprintf("%s, first %d rows", c.config, c.rows))
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// DocsPath is the folder whose pages may show records, relative to the root of the repository.
+const DocsPath = "docs"
+
+// A page shows a record between these two lines; the first names its file, relative to the root.
+const (
+	tableBegin = "<!-- record "
+	tableEnd   = "<!-- end of record -->"
+)
+
+// Markdown returns the rows of a record as a table, times in ms. A historical import is called what it is in the line
+// above the table.
+func Markdown(r *Record) string {
+	var b strings.Builder
+	if r.Provenance.Kind == Import {
+		fmt.Fprintf(&b, "Published on %s, transcribed; not a measurement of this software (%s).\n", r.Provenance.MeasuredAt, r.Software.Program)
+	} else {
+		fmt.Fprintf(&b, "Measured on %s, revision %s.\n", r.Provenance.GeneratedAt, r.Software.Revision)
+	}
+	var names []string
+	for _, d := range r.Machine.Devices {
+		names = append(names, d.Name)
+	}
+	n := len(names)
+	fmt.Fprintf(&b, "Devices: %s.\n\n", strings.Join(names, ", "))
+	fmt.Fprintf(&b, "| Configuration | Operation | Mode | Batch | 1 device, ms | %d devices, ms | Speedup | Dispatch | Weights |\n", n)
+	b.WriteString("|---|---|---|--:|--:|--:|--:|---|---|\n")
+	for _, name := range r.ConfigNames() {
+		for _, row := range r.Configs[name].Rows {
+			several, speedup, weights := "--", "--", "--"
+			if row.Multi != nil {
+				several, speedup = milliseconds(row.Multi.MinNS), fmt.Sprintf("%.2f", *row.Speedup)
+			}
+			if row.Weights != nil {
+				var list []string
+				for _, w := range row.Weights {
+					list = append(list, fmt.Sprintf("%.3f", w))
+				}
+				weights = strings.Join(list, ", ")
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %d %s | %s | %s | %s | %s | %s |\n", name, row.Operation, row.Mode,
+				row.Batch.Count, row.Batch.Unit, milliseconds(row.Single.MinNS), several, speedup, row.Dispatch, weights)
+		}
+	}
+	return b.String()
+}
+
+func milliseconds(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
+
+// WriteTables regenerates the records shown in the documentation of the repository at root.
+func WriteTables(root string) error {
+	return eachPage(root, func(path, old, new string) error {
+		if old == new {
+			return nil
+		}
+		return WriteAtomic(path, []byte(new))
+	})
+}
+
+// CheckTables compares the records shown in the documentation with the files that they name.
+func CheckTables(root string) error {
+	return eachPage(root, func(path, old, new string) error {
+		if old == new {
+			return nil
+		}
+		return fmt.Errorf("%w: %s shows a record that differs from its file; `go run ./bench manifest` writes it", ErrEvidence, filepath.Base(path))
+	})
+}
+
+// eachPage calls f with every page that shows a record: its text, and what the text should be.
+func eachPage(root string, f func(path, old, new string) error) error {
+	pages, err := filepath.Glob(filepath.Join(root, DocsPath, "*.md"))
+	if err != nil {
+		return err
+	}
+	var all []error
+	for _, path := range slices.Sorted(slices.Values(pages)) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		old := strings.ReplaceAll(string(text), "\r\n", "\n")
+		if !strings.Contains(old, tableBegin) {
+			continue
+		}
+		fresh, err := renderTables(root, old)
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(path), err)
+		}
+		all = append(all, f(path, old, fresh))
+	}
+	return errors.Join(all...)
+}
+
+// renderTables returns a page with every shown record regenerated.
+func renderTables(root, page string) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(page, tableBegin)
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		name, rest, ok := strings.Cut(rest, " -->\n")
+		_, after, closed := strings.Cut(rest, tableEnd)
+		if !ok || !closed {
+			return "", fmt.Errorf("%w: a record begins and does not end with %q", ErrEvidence, tableEnd)
+		}
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			return "", err
+		}
+		r, err := Decode(text)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		b.WriteString(tableBegin + name + " -->\n" + Markdown(r) + tableEnd)
+		page = after
+	}
+}

@@ -1,0 +1,59 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The records in the committed documentation are those of the committed files.
+func TestCommittedTables(t *testing.T) { require.NoError(t, CheckTables(root)) }
+
+func TestMarkdownOfImport(t *testing.T) {
+	r, err := Decode(historical(t))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(Markdown(r)), "\n")
+	require.Equal(t, "Published on 2026-07-27, transcribed; not a measurement of this software (reference system, Torch backend).", lines[0])
+	require.Equal(t, "Devices: NVIDIA RTX A6000, NVIDIA RTX A6000.", lines[1])
+	require.Len(t, lines, 3+2+12)
+	require.Equal(t, "| light | intersect | policy | 4194304 rays | 1.27 | 4.63 | 0.27 | pipelined | -- |", lines[5])
+	require.Equal(t, "| compute | intersect | calibrated | 4194304 rays | 19.08 | 11.83 | 1.61 | pipelined | 1.002, 0.998 |", lines[13])
+}
+
+func TestMarkdownOfLiveRecord(t *testing.T) {
+	r := liveRecord()
+	require.Contains(t, Markdown(r), "Measured on 2026-11-29T12:00:00Z, revision abc.\nDevices: A, A.\n")
+	require.NotContains(t, Markdown(r), "transcribed")
+}
+
+func TestTables(t *testing.T) {
+	dir := repository(t)
+	page := filepath.Join(dir, DocsPath, "page.md")
+	const name = EvidencePath + "/historical_20260727.json"
+	write := func(text string) { require.NoError(t, WriteAtomic(page, []byte(text))) }
+
+	write("# Page\n\n" + tableBegin + name + " -->\n" + tableEnd + "\n\nEnd.\n")
+	require.ErrorIs(t, CheckTables(dir), ErrEvidence)
+	require.ErrorContains(t, CheckTables(dir), "page.md")
+	require.NoError(t, WriteTables(dir))
+	require.NoError(t, CheckTables(dir))
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(text), "# Page\n\n"+tableBegin+name+" -->\nPublished on"))
+	require.True(t, strings.HasSuffix(string(text), "|\n"+tableEnd+"\n\nEnd.\n"))
+
+	write(strings.Replace(string(text), "| 4.63 |", "| 4.36 |", 1))
+	require.ErrorIs(t, CheckTables(dir), ErrEvidence, "an edited number is found")
+
+	write(strings.ReplaceAll(string(text), "\n", "\r\n"))
+	require.NoError(t, CheckTables(dir), "line ends do not matter")
+
+	write(strings.Replace(string(text), tableEnd, "", 1))
+	require.ErrorContains(t, CheckTables(dir), "does not end")
+
+	write(tableBegin + EvidencePath + "/missing.json -->\n" + tableEnd + "\n")
+	require.ErrorIs(t, CheckTables(dir), os.ErrNotExist)
+}
