@@ -2,6 +2,7 @@ package multi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/raymux/raymux/cuda"
@@ -63,8 +64,8 @@ var (
 	peerCheckKernel = ptx.Entry[peerCheckParams]{Module: "link", Name: "peer_check"}
 )
 
-// linkGrid covers the test with 256 threads a block, eight words a thread.
-var linkGrid, linkBlock = cuapi.D1(TestWords / 256 / 8), cuapi.D1(256)
+// linkGrid and linkBlock are enough threads for the test; they stride.
+var linkGrid, linkBlock = cuapi.D1(128), cuapi.D1(256)
 
 // endpoint is one device's side of the self-test.
 type endpoint struct {
@@ -76,11 +77,11 @@ type endpoint struct {
 	wrong       cuda.Slice[uint64]
 }
 
-func newEndpoint(c *cuda.Context) (e *endpoint, err error) {
+func newEndpoint(c *cuda.Context, words int) (e *endpoint, err error) {
 	e = &endpoint{ctx: c}
 	defer func() {
 		if err != nil {
-			e.close()
+			err = errors.Join(err, e.close())
 		}
 	}()
 	text, err := ptx.Module(peerFillKernel.Module)
@@ -99,31 +100,43 @@ func newEndpoint(c *cuda.Context) (e *endpoint, err error) {
 	if e.check, err = e.module.Function(peerCheckKernel.Name); err != nil {
 		return e, err
 	}
-	if e.buf, err = cuda.Alloc[uint32](c, TestWords); err != nil {
+	if e.buf, err = cuda.Alloc[uint32](c, words); err != nil {
 		return e, err
 	}
 	e.wrong, err = cuda.Alloc[uint64](c, 1)
 	return e, err
 }
 
-func (e *endpoint) close() {
+// close gives everything back and returns the first failure.
+func (e *endpoint) close() error {
+	var errs []error
 	if !e.wrong.IsNil() {
-		cuda.Free(e.wrong)
+		errs = append(errs, cuda.Free(e.wrong))
 	}
 	if !e.buf.IsNil() {
-		cuda.Free(e.buf)
+		errs = append(errs, cuda.Free(e.buf))
 	}
 	if e.module != nil {
-		e.module.Close()
+		errs = append(errs, e.module.Close())
 	}
 	if e.stream != nil {
-		e.stream.Close()
+		errs = append(errs, e.stream.Close())
 	}
+	return firstError(errs)
+}
+
+func firstError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pattern writes the pattern of seed into dst with a kernel of this device.
 func (e *endpoint) pattern(dst cuda.Slice[uint32], seed uint32) error {
-	p := peerFillParams{Dst: dst.Addr(), Count: TestWords, Seed: seed}
+	p := peerFillParams{Dst: dst.Addr(), Count: uint64(dst.Len()), Seed: seed}
 	if err := e.fill.Launch(e.stream, linkGrid, linkBlock, 0, cuda.ParamBytes(&p)); err != nil {
 		return err
 	}
@@ -136,7 +149,7 @@ func (e *endpoint) mismatches(src cuda.Slice[uint32], seed uint32) (uint64, erro
 	if err := cuda.Fill8(e.stream, e.wrong, 0); err != nil {
 		return 0, err
 	}
-	p := peerCheckParams{Src: src.Addr(), Count: TestWords, Mismatches: e.wrong.Addr(), Seed: seed}
+	p := peerCheckParams{Src: src.Addr(), Count: uint64(src.Len()), Mismatches: e.wrong.Addr(), Seed: seed}
 	if err := e.check.Launch(e.stream, linkGrid, linkBlock, 0, cuda.ParamBytes(&p)); err != nil {
 		return 0, err
 	}
@@ -178,22 +191,24 @@ func testLink(a, b *endpoint) Link {
 	return l
 }
 
-// testLinks tests both directions between the master and each remote.
-func testLinks(ctxs []*cuda.Context) ([]Link, error) {
+// testLinks tests both directions between the master and each remote, with
+// patterns of so many words.
+func testLinks(ctxs []*cuda.Context, words int) (links []Link, err error) {
 	ends := make([]*endpoint, 0, len(ctxs))
 	defer func() {
-		for _, e := range ends {
-			e.close()
+		for p, e := range ends {
+			if cerr := e.close(); cerr != nil && err == nil {
+				err = &DeviceError{p, e.ctx.Device().Ordinal(), "ending the peer self-test", cerr}
+			}
 		}
 	}()
 	for p, c := range ctxs {
-		e, err := newEndpoint(c)
+		e, err := newEndpoint(c, words)
 		if err != nil {
 			return nil, &DeviceError{p, c.Device().Ordinal(), "preparing the peer self-test", err}
 		}
 		ends = append(ends, e)
 	}
-	var links []Link
 	for _, remote := range ends[1:] {
 		links = append(links, testLink(ends[0], remote), testLink(remote, ends[0]))
 	}

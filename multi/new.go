@@ -27,7 +27,12 @@ import (
 //
 // Cost: it retains the primary context of every device, which starts those
 // that the process has not used yet, and waits for the self-tests.
-func New(drv *cuda.Driver, devices []int, opts Options) (s *Scene, err error) {
+func New(drv *cuda.Driver, devices []int, opts Options) (*Scene, error) {
+	return create(drv, devices, opts, TestWords)
+}
+
+// create is New with links tested by patterns of so many words.
+func create(drv *cuda.Driver, devices []int, opts Options, words int) (s *Scene, err error) {
 	if drv == nil {
 		return nil, fmt.Errorf("%w: no driver: open one with cuda.Open or cuda.OpenEmulator", ErrDeviceList)
 	}
@@ -62,7 +67,7 @@ func New(drv *cuda.Driver, devices []int, opts Options) (s *Scene, err error) {
 		s.ctxs = append(s.ctxs, c)
 	}
 	if len(devices) > 1 {
-		if s.links, err = testLinks(s.ctxs); err != nil {
+		if s.links, err = testLinks(s.ctxs, words); err != nil {
 			return s, err
 		}
 	}
@@ -198,10 +203,5 @@ func (s *Scene) release() error {
 		errs = append(errs, c.Close())
 	}
 	s.replicas, s.ctxs = nil, nil
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return firstError(errs)
 }
