@@ -15,6 +15,12 @@ const (
 	baryMargin  = 1e-5 // barycentric distance from an edge
 	grazeMargin = 1e-5 // |cos| of the angle between ray and triangle plane
 	relMargin   = 1e-5 // of h, the margin in t
+
+	// lengthMargin, times the coordinates involved, is how far beside an edge
+	// single precision may see a ray. It is a length: of a thin triangle, or
+	// one seen edge-on, 1e-5 in barycentrics can be less than one rounding of
+	// the coordinates.
+	lengthMargin = 1.0 / (1 << 20)
 )
 
 // Oracle holds one triangle mesh in float64.
@@ -26,6 +32,7 @@ type Oracle struct {
 type triangle struct {
 	v0, e1, e2 [3]float64
 	n          [3]float64 // e1 x e2, not normalised
+	size       float64    // largest absolute coordinate
 	degenerate bool
 }
 
@@ -60,9 +67,9 @@ func New(vertices []float32, faces []int32) *Oracle {
 		t.n = cross(t.e1, t.e2)
 		t.degenerate = t.n == [3]float64{}
 		o.tri[f] = t
-		for _, p := range [][3]float64{a, b, c} {
-			o.vmax = math.Max(o.vmax, inf(p))
-		}
+		t.size = math.Max(inf(a), math.Max(inf(b), inf(c)))
+		o.tri[f].size = t.size
+		o.vmax = math.Max(o.vmax, t.size)
 	}
 	return o
 }
@@ -73,6 +80,7 @@ type crossing struct {
 	t      float64
 	b1, b2 float64
 	inside float64 // smallest barycentric; negative outside
+	onEdge bool    // within a margin of an edge
 }
 
 // Intersect finds the closest triangle on o + t d with TMin <= t <= tmax.
@@ -99,19 +107,49 @@ func (o *Oracle) Intersect(orig, dir [3]float32, tmax float32) Hit {
 			continue
 		}
 		s := sub(ro, t.v0)
-		b1 := dot(s, p) / det
-		if b1 < -baryMargin || b1 > 1+baryMargin {
+		n1 := dot(s, p)
+		delta := lengthMargin * (inf(ro) + t.size)
+		if beyond(n1, det, p, delta) == outside {
 			continue
 		}
 		q := cross(s, t.e1)
-		b2 := dot(rd, q) / det
-		in := math.Min(b1, math.Min(b2, 1-b1-b2))
-		if in < -baryMargin {
+		n2 := dot(rd, q)
+		if beyond(n2, det, cross(rd, t.e1), delta) == outside {
 			continue
 		}
-		near = append(near, crossing{f, dot(t.e2, q) / det, b1, b2, in})
+		n0 := det - n1 - n2
+		if beyond(n0, det, cross(rd, sub(t.e2, t.e1)), delta) == outside {
+			continue
+		}
+		edge := beyond(n1, det, p, delta) == border || beyond(n2, det, cross(rd, t.e1), delta) == border ||
+			beyond(n0, det, cross(rd, sub(t.e2, t.e1)), delta) == border
+		b1, b2 := n1/det, n2/det
+		in := math.Min(b1, math.Min(b2, n0/det))
+		near = append(near, crossing{f, dot(t.e2, q) / det, b1, b2, in, edge})
 	}
 	return o.decide(near, rd, dlen, scale, tm, miss)
+}
+
+// Where a ray passes with respect to one edge.
+const (
+	within = iota
+	border
+	outside
+)
+
+// beyond compares one barycentric n/det with both margins. m is the direction
+// times the edge opposite to the vertex: n divided by the length of m is the
+// distance of ray and edge.
+func beyond(n, det float64, m [3]float64, delta float64) int {
+	b := n / det
+	near := math.Abs(b) < baryMargin || n*n <= delta*delta*dot(m, m)
+	switch {
+	case near:
+		return border
+	case b < 0:
+		return outside
+	}
+	return within
 }
 
 // decide picks the winner among the crossings and applies the margins.
@@ -143,10 +181,10 @@ func (o *Oracle) decide(near []crossing, rd [3]float64, dlen, scale, tmax float6
 			best.doubt(fmt.Sprintf("triangle %d at an end of the interval", c.prim))
 		case c.t < TMin || c.t > tmax:
 			continue
-		case c.prim == best.Prim && c.inside < baryMargin:
-			best.doubt("hit within 1e-5 of an edge")
+		case c.prim == best.Prim && c.onEdge:
+			best.doubt("hit within a margin of an edge")
 		case c.prim != best.Prim && c.inside < 0:
-			best.doubt(fmt.Sprintf("triangle %d missed by less than 1e-5", c.prim))
+			best.doubt(fmt.Sprintf("triangle %d missed by less than a margin", c.prim))
 		case c.prim != best.Prim && c.t <= best.T+h:
 			best.doubt(fmt.Sprintf("triangle %d within the margin in t", c.prim))
 		}
