@@ -101,7 +101,7 @@ func (r *run) measure() error {
 		return err
 	}
 	if !r.host.driver.Emulated() {
-		if r.record.Machine.Links, err = probeLinks(r.host.contexts, idle(r.host.contexts)); err != nil {
+		if r.record.Machine.Links, err = probeLinks(r.host.contexts, probeBytes); err != nil {
 			return fmt.Errorf("link probe: %w", err)
 		}
 		r.printLinks()

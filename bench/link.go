@@ -21,15 +21,17 @@ type prober struct {
 	source   []cuda.Slice[uint8]
 	target   []cuda.Slice[uint8]
 	sync     func() error
+	bytes    int // of one copy
 }
 
-// probeLinks copies between every ordered pair of devices one way, and between every unordered pair both ways at once.
-func probeLinks(contexts []*cuda.Context, sync func() error) (links []record.Link, err error) {
+// probeLinks copies between every ordered pair of devices one way, and between every unordered pair both ways at
+// once, the given number of bytes each way.
+func probeLinks(contexts []*cuda.Context, bytes int) (links []record.Link, err error) {
 	links = []record.Link{}
 	if len(contexts) < 2 {
 		return links, nil
 	}
-	p := &prober{contexts: contexts, sync: sync}
+	p := &prober{contexts: contexts, sync: idle(contexts), bytes: bytes}
 	defer func() {
 		if closing := p.close(); err == nil {
 			err = closing
@@ -67,7 +69,7 @@ func (p *prober) open() error {
 		}
 		p.streams = append(p.streams, st)
 		for _, list := range []*[]cuda.Slice[uint8]{&p.source, &p.target} {
-			s, err := cuda.Alloc[uint8](c, probeBytes)
+			s, err := cuda.Alloc[uint8](c, p.bytes)
 			if err != nil {
 				return err
 			}
@@ -123,7 +125,7 @@ func (p *prober) probe(direction string, pairs [][2]int) (record.Link, error) {
 			best = ns
 		}
 	}
-	bytes := int64(probeBytes * len(pairs))
+	bytes := int64(p.bytes * len(pairs))
 	return record.Link{
 		Source: from.Ordinal(), Destination: to.Ordinal(), Direction: direction, Bytes: bytes, Repeats: probeRepeats,
 		MinNS: best, BytesPerSecond: rate(bytes, best), PeerAccess: &access,
