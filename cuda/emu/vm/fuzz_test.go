@@ -4,13 +4,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzLoad feeds arbitrary text: Load must answer with a program or a *LoadError, and a small kernel
-// that loads must also run or fault.
+// FuzzLoad feeds arbitrary text: Load must answer with a program or a *LoadError, and what loads must
+// end well or with a fault. Some seeds are large, so run it with -fuzzminimizetime=10x.
 func FuzzLoad(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.ptx")
 	for _, name := range files {
@@ -32,8 +34,29 @@ func FuzzLoad(f *testing.F) {
 			require.Positive(t, le.Line)
 			return
 		}
-		require.NotNil(t, p)
+		for _, k := range p.Kernels() {
+			runAny(t, p, k)
+		}
 	})
+}
+
+// runAny launches a kernel with zeros as parameters, for a moment.
+func runAny(t *testing.T, p *Program, k *Kernel) {
+	mem := NewMemory("device 0", rigBase, 1<<40)
+	l := Launch{Kernel: k, Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{33, 1, 1}, DynShared: 64, Params: make([]byte, k.ParamSize),
+		Spaces: []*Memory{mem}, Globals: map[string]uint64{}, RaceCheck: true, Cancel: new(atomic.Bool), Workers: 1}
+	next := uint64(rigBase)
+	for _, g := range p.Globals() {
+		if g.Size > 1<<20 {
+			return
+		}
+		_, err := mem.Map(next, max(g.Size, 1), MapOptions{Written: true})
+		require.NoError(t, err)
+		l.Globals[g.Name] = next
+		next += alignUp(g.Size+256, 256)
+	}
+	defer time.AfterFunc(10*time.Millisecond, func() { l.Cancel.Store(true) }).Stop()
+	l.Run()
 }
 
 func TestLoadErrors(t *testing.T) {
@@ -63,5 +86,15 @@ func TestLoadErrors(t *testing.T) {
 		require.Equal(t, tc.line, le.Line, err)
 		require.Equal(t, tc.opcode, le.Opcode, err)
 		require.Contains(t, le.Msg, tc.msg)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	src, err := os.ReadFile("testdata/math.ptx")
+	require.NoError(b, err)
+	b.SetBytes(int64(len(src)))
+	for range b.N {
+		_, err := Load(src)
+		require.NoError(b, err)
 	}
 }
