@@ -64,18 +64,23 @@ func openHost(o options) (h *host, err error) {
 	if len(h.devices) < o.requireDevices {
 		return h, &statusError{exitDevices, fmt.Errorf("NOTHING MEASURED: %d devices are required, the set has %d", o.requireDevices, len(h.devices))}
 	}
+	return h, h.retain()
+}
+
+// retain takes a context of every device.
+func (h *host) retain() error {
 	for _, ordinal := range h.devices {
 		d, err := h.driver.Device(ordinal)
 		if err != nil {
-			return h, err
+			return err
 		}
 		c, err := d.Retain()
 		if err != nil {
-			return h, err
+			return err
 		}
 		h.contexts = append(h.contexts, c)
 	}
-	return h, nil
+	return nil
 }
 
 // counted makes a driver count its allocations.

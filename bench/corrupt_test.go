@@ -1,0 +1,49 @@
+package main
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/raymux/raymux/bench/workload"
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/emu"
+	"github.com/stretchr/testify/require"
+)
+
+// A link that starts to corrupt data after it passed the self-test must show in the comparison with one device.
+func TestCorruptLinkIsFound(t *testing.T) {
+	var armed atomic.Bool
+	emulator, err := emu.New(2, emu.WithPeerCorruption(func(_, _ int, data []byte) {
+		if !armed.Load() {
+			return
+		}
+		for i := 0; i < len(data); i += 4 {
+			data[i] ^= 1
+		}
+	}))
+	require.NoError(t, err)
+	driver, err := cuda.OpenAPI(emulator)
+	require.NoError(t, err)
+	h := &host{driver: driver, devices: []int{0, 1}, allocs: new(atomic.Uint64)}
+	require.NoError(t, h.retain())
+	defer func() { require.NoError(t, h.close()) }()
+	config, err := workload.Find(workload.Mini)
+	require.NoError(t, err)
+	s := &session{run: &run{options: options{rays: 256, transport: chunked.Copy}, host: h}, config: config, where: "mini"}
+	defer func() { require.NoError(t, s.close()) }()
+	s.generate()
+	require.NoError(t, s.open())
+
+	_, err = s.check()
+	require.NoError(t, err)
+	require.Empty(t, s.failures, "before the link fails")
+
+	armed.Store(true)
+	c, err := s.check()
+	require.NoError(t, err)
+	require.Positive(t, c.differ[1])
+	require.Zero(t, c.differ[2], "the policy call runs on the master alone")
+	require.Len(t, s.failures, 1)
+	require.Regexp(t, `^mini: mode forced: \d+ of 4864 words differ from the one-device result$`, s.failures[0])
+}
