@@ -273,3 +273,56 @@ func TestI28SplitsConcatenate(t *testing.T) {
 		require.Equal(t, whole.exact(), parts.exact(), "cut at %d", cut)
 	}
 }
+
+// Rounding in the frame of a ray may give a face without area a little of it. A ray
+// through such a face still hits the wall behind.
+func TestFacesWithoutAreaAreNeverHit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(40, 1))
+	const n = 200
+	wall := []vec{{-1e4, -1e4, 8}, {1e4, -1e4, 8}, {0, 2e4, 8}}
+	var corners []vec
+	var middles []vec
+	for range n {
+		// Sixteenths: the sides are exact and exactly parallel.
+		var v0, v1, v2 vec
+		for k := range 3 {
+			p, e := float32(rng.IntN(64))/16, float32(rng.IntN(15)-7)/16
+			v0[k], v1[k], v2[k] = p, p+2*e, p+e
+		}
+		corners = append(corners, v0, v1, v2)
+		middles = append(middles, v2)
+	}
+	r := build(t, triangles(append(corners, wall...)...))
+	b := batch{}
+	for range 3000 {
+		m := middles[rng.IntN(n)]
+		o := vec{4 * rng.Float32(), 4 * rng.Float32(), -8 - rng.Float32()}
+		b.add(o, vec{m[0] - o[0], m[1] - o[1], m[2] - o[2]})
+	}
+	for i, id := range r.intersect(b, scene.All).global {
+		require.EqualValues(t, n, id, "ray %d", i)
+	}
+}
+
+// The search compares its own t with TMax, and finalize the one that is returned.
+func TestNoHitBeyondTMax(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 1))
+	r := build(t, randomSoup(rng, 20, 1))
+	b := batch{}
+	for range 3000 {
+		b.add(vec{rng.Float32(), rng.Float32(), rng.Float32()}, randomDirection(rng))
+	}
+	free := r.intersect(b, scene.None).t
+	b.tmax = make([]float32, len(free))
+	for i, x := range free {
+		b.tmax[i] = math.Nextafter32(x, 0)
+	}
+	hits := 0
+	for i, x := range r.intersect(b, scene.None).t {
+		if free[i] < inf {
+			hits++
+			require.Equal(t, inf, x, "ray %d: t is %v, TMax %v", i, x, b.tmax[i])
+		}
+	}
+	require.Greater(t, hits, 300)
+}
