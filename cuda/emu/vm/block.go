@@ -154,6 +154,7 @@ func (wk *worker) runBlock(linear uint64) (f *Fault) {
 	gx, gy := uint64(l.Grid[0]), uint64(l.Grid[1])
 	b.id = [3]uint32{uint32(linear % gx), uint32(linear / gx % gy), uint32(linear / gx / gy)}
 	b.linear = linear
+	wk.patience = min(firstPatience, 2*wk.patience) // what ran it out may be over
 	threads := int(l.Block[0] * l.Block[1] * l.Block[2])
 	b.live = threads
 	b.bars = [16]barrierState{}

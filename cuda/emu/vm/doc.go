@@ -29,8 +29,15 @@
 // # Arithmetic
 //
 // Results are those of the PTX specification to the bit wherever it defines them: IEEE 754
-// operations in all rounding modes, subnormals kept unless .ftz asks otherwise, NaN results
-// canonical (0x7fffffff, and 0x7fffffffffffffff's double counterpart 0x7ff8000000000000). Approximate instructions
-// (.approx, ex2, lg2, sin, cos, tanh, rcp, rsqrt) return the result of double precision rounded to
-// nearest, which lies within their documented error and differs from the bits of any given chip.
+// operations in all rounding modes, subnormals kept unless .ftz asks otherwise. A single-precision
+// result that is not a number is 0x7fffffff; a double-precision one is the first NaN operand made
+// quiet, else 0xfff8000000000000. Approximate instructions (.approx, ex2, lg2, sin, cos, tanh, rcp,
+// rsqrt) return the result of double precision rounded to nearest, which lies within their
+// documented error and differs from the bits of any given chip.
+//
+// # Limits
+//
+// Memory accesses of a block take effect in program order, so fences do nothing. A block that waits
+// for a block that has not started waits until the launch is cancelled. Clocks count instructions.
+// printf prints nothing. Half-precision arithmetic, textures, and instructions above sm_75 are refused by Load.
 package vm

@@ -93,7 +93,6 @@ const (
 	roundZero
 	roundDown
 	roundUp
-	roundAway // half-way cases away from zero; only in conversions that ask for it
 )
 
 var roundModes = map[string]rounding{"rn": roundNear, "rz": roundZero, "rm": roundDown, "rp": roundUp}

@@ -1,3 +1,5 @@
+//go:generate go run ./internal/genops
+
 package vm
 
 import (

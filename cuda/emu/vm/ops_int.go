@@ -43,7 +43,7 @@ func trunc(t typ, v uint64) uint64 {
 	return v
 }
 
-// value interprets a column's bits as a signed or unsigned number of a type.
+// signedValue interprets the low bits of a column as a signed number of a type's width.
 func signedValue(t typ, v uint64) int64 {
 	sh := 64 - t.bits()
 	return int64(v<<sh) >> sh
@@ -325,7 +325,7 @@ func part(v uint64, n uint, signed bool) int64 {
 	return int64(v >> (64 - n))
 }
 
-// carryOp is add, sub or mad with the carry flags. v[0..] are not used: a, b and c are operands.
+// carryOp is add, sub or mad with the carry flags; a, b and c are its operands.
 type carryOp struct {
 	t         typ
 	sub       bool

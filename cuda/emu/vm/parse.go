@@ -107,7 +107,6 @@ const (
 type parser struct {
 	lex  lexer
 	tok  token
-	err  error
 	mod  *moduleAST
 	seen map[string]bool // module-scope variables
 }

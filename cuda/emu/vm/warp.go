@@ -9,7 +9,7 @@ const maxDepth = 96
 // spin on something that only the waiting lanes can do. So patience ends after a number of backward
 // jumps, large at first, since long loops are more frequent than spinning, and halved each time it was needed.
 const (
-	firstPatience = 1 << 15
+	firstPatience = 1 << 14
 	minPatience   = 32
 	warpTurn      = 1 << 14 // backward jumps until other warps of the block get a turn
 )
