@@ -13,7 +13,12 @@
 #   -b FOLDER   the binaries (default .carry)
 #   -d LIST     devices of the benchmark, the first is the master (default 0,1)
 #   -o FOLDER   logs, records and pins (default artifacts/gpu)
-#   STEP        info, cuda, scene, multi, bench, single, launch (default: all in this order)
+#   STEP        (default: all in this order)
+#               info                        what the machine offers
+#               cuda, scene, multi          the package's tests on the devices
+#               scene-other, multi-other    the same with the last device current on the calling thread
+#               missing                     scene's tests with a device that does not exist: they must fail, not skip
+#               bench, single, launch       the benchmark on the set and on the master alone, the cost of a launch
 #
 # The last lines are a table of the steps; the status is 1 if any failed. Logs are FOLDER/STEP.txt.
 set -u
@@ -28,18 +33,23 @@ while getopts b:d:o: opt; do
     esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || set -- info cuda scene multi bench single launch
+[ $# -gt 0 ] || set -- info cuda scene multi scene-other multi-other missing bench single launch
 
 mkdir -p "$out" || exit 2
 bin=$(cd "$bin" && pwd) || exit 2
 out=$(cd "$out" && pwd) || exit 2
 set_size=$(($(printf %s "$devices" | tr -cd , | wc -c) + 1))
 
-# Tests that need devices fail instead of skipping.
-export REQUIRE_DEVICES=$set_size
+# Tests run on these devices and fail where there are fewer.
+export RAYMUX_TEST_DEVICES=$devices
 
 package_tests() { # in the package's folder, because tests read files beside them
     (cd "$1" && "$bin/$1.test" -test.v -test.count=1 -test.timeout=480s)
+}
+
+missing() {
+    ! RAYMUX_TEST_DEVICES=63 package_tests scene >"$out/missing.log" && grep -q 'names device 63' "$out/missing.log" &&
+        echo "tests fail without their devices"
 }
 
 launch() {
@@ -60,6 +70,8 @@ step() {
     case $1 in
     info) "$bin/raymux" info ;;
     cuda | scene | multi) package_tests "$1" ;;
+    scene-other | multi-other) RAYMUX_TEST_CURRENT=${devices##*,} package_tests "${1%-other}" ;;
+    missing) missing ;;
     bench) "$bin/bench" --devices "$devices" --require-devices "$set_size" --json "$out/bench.json" --pin "$out/pins.json" ;;
     single) "$bin/bench" --devices "${devices%%,*}" --json "$out/bench_single.json" --pin "$out/pins_single.json" ;;
     launch) launch ;;
@@ -70,13 +82,13 @@ step() {
 # What the table says about a step, from its log.
 summary() {
     case $1 in
-    cuda | scene | multi)
+    cuda | scene* | multi*)
         printf '%d passed, %d failed, %d skipped' \
             "$(grep -c '^ *--- PASS' "$2")" "$(grep -c '^ *--- FAIL' "$2")" "$(grep -c '^ *--- SKIP' "$2")"
         ;;
     bench | single) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
-    launch) tr -d ' \n"' <"$2" | sed -n 's/.*scope_launch:{\([^}]*\)}.*/scope \1/p' | tr -d '\n' && sed -n 's/.*"scope_to_c": */ to C /p' "$2" ;;
-    info) head -n 1 "$2" | cut -c 1-100 ;;
+    launch) tr -d ' \n"' <"$2" | sed -n 's/.*scope_launch:{\([^}]*\)}.*/scope \1/p' | tr -d '\n' && sed -n 's/.*"scope_to_c": *\([0-9.]*\).*/ to C \1/p' "$2" ;;
+    info | missing) head -n 1 "$2" | cut -c 1-100 ;;
     esac
 }
 
@@ -88,10 +100,10 @@ for name in "$@"; do
     begin=$SECONDS
     if step "$name" >"$log" 2>&1; then status=ok; else status="FAILED ($?)" failed=1; fi
     tail -n 40 "$log"
-    table+=$(printf '%-8s %-12s %5ds  %s' "$name" "$status" $((SECONDS - begin)) "$(summary "$name" "$log")")$'\n'
+    table+=$(printf '%-12s %-12s %5ds  %s' "$name" "$status" $((SECONDS - begin)) "$(summary "$name" "$log")")$'\n'
 done
 
 echo
-printf '%-8s %-12s %6s  %s\n' step status time result
+printf '%-12s %-12s %6s  %s\n' step status time result
 printf %s "$table"
 exit $failed
