@@ -1,11 +1,13 @@
 package scene_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/raymux/raymux/cuda"
@@ -192,8 +194,77 @@ func TestEveryFailingCallLeavesNothingBehind(t *testing.T) {
 		if slices.Contains(frequent, method) {
 			step = 16
 		}
+		if gputest.Native() { // where every life creates the context anew
+			step *= 8
+		}
 		for k := 1; k <= int(n); k += step {
 			t.Run(fmt.Sprint(method, " ", k), func(t *testing.T) { run(t, method, k, codes[k/step%2]) })
 		}
 	}
+}
+
+// faulty is a built scene whose driver calls can be made to fail.
+func faulty(t *testing.T) (*rig, *wrap.Fault) {
+	t.Helper()
+	var fault *wrap.Fault
+	g := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
+		fault = wrap.NewFault(api)
+		return fault
+	})
+	r := openOn(t, g.Context(t, 0))
+	r.add(dynamic(meshT()))
+	require.NoError(t, r.Build(background))
+	return r, fault
+}
+
+func TestFailedSyncNeedsABuild(t *testing.T) {
+	r, fault := faulty(t)
+	r.update(0, up(meshT(), 3))
+	require.NoError(t, fault.FailCall("LaunchKernel", 2, cuapi.ErrorLaunchOutOfResources))
+	require.ErrorIs(t, r.Sync(background), cuapi.ErrorLaunchOutOfResources)
+	assert.False(t, r.IsReady())
+	assert.False(t, r.HasPendingUpdates())
+	_, err := r.Intersect(background, r.upload(i1), scene.None)
+	require.ErrorIs(t, err, scene.ErrFailed)
+	require.ErrorIs(t, err, cuapi.ErrorLaunchOutOfResources, "the cause is lost")
+	require.ErrorIs(t, r.Sync(background), scene.ErrFailed)
+	require.ErrorIs(t, r.UpdateMeshVertices(0, meshT().Vertices), scene.ErrFailed)
+	r.add(up(meshT(), 9)) // legal, and no recovery
+	require.ErrorIs(t, r.Sync(background), scene.ErrFailed)
+	require.NoError(t, r.Build(background))
+	assert.Equal(t, float32(4), r.t1(), "the staged vertices were lost")
+	r.requireVersions(2, 2, 2)
+}
+
+func TestEndedContextsChangeNothing(t *testing.T) {
+	r := build(t, dynamic(meshT()))
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	r.update(0, up(meshT(), 3))
+	require.ErrorIs(t, r.Sync(ended), context.Canceled)
+	require.ErrorIs(t, r.Build(ended), context.Canceled)
+	_, err := r.Intersect(ended, r.upload(i1), scene.None)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.True(t, r.HasPendingUpdates())
+	assert.Equal(t, float32(1), r.t1())
+	r.requireVersions(1, 1, 1)
+	r.sync()
+	assert.Equal(t, float32(4), r.t1())
+}
+
+func TestLackOfMemoryChangesNothing(t *testing.T) {
+	r, fault := faulty(t)
+	r.update(0, up(meshT(), 3))
+	r.add(meshQ())
+	// The pool tries a second time with its cache emptied.
+	for k := 1; k <= 20; k++ {
+		require.NoError(t, fault.FailCall("MemAlloc", k, cuapi.ErrorOutOfMemory))
+	}
+	require.ErrorIs(t, r.Build(background), cuda.ErrOutOfMemory)
+	fault.Reset()
+	r.requireVersions(1, 1, 1)
+	_, err := r.Intersect(background, r.upload(i1), scene.None)
+	require.ErrorIs(t, err, scene.ErrNotReady)
+	require.NoError(t, r.Build(background))
+	assert.Equal(t, float32(1), r.t1()) // Q lies at z = 0
 }
