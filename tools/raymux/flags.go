@@ -105,7 +105,7 @@ func (fs *flagSet) common(c *common) {
 		return nil
 	})
 	fs.file("out", "`FILE` for the result: .npz, or .npy for a single column (required, not with -plan)", &c.out)
-	fs.once("fields", "`all` or a comma-separated list of the columns to compute and write (default all)", func(s string) error {
+	fs.once("fields", "`LIST`: all, or a comma-separated list of the columns to compute and write (default all)", func(s string) error {
 		if s != "all" {
 			c.fields = strings.Split(s, ",")
 		}
