@@ -51,3 +51,10 @@ func TestPrefixDigests(t *testing.T) {
 	d.add("p", 3, data, 2, 2)
 	require.Nil(t, d.prefix, "the whole batch is no prefix")
 }
+
+// The sizes of the specification: 24 bytes to a remote row, 4 back, and a record of 76.
+func TestIntersectRowBytes(t *testing.T) {
+	op := intersectOp()
+	require.Equal(t, [3]int64{24, 4, 76}, [3]int64{op.In, op.Wire, op.Record})
+	require.Equal(t, "intersect_full", op.Key)
+}

@@ -204,12 +204,18 @@ func (s *session) check() (c checked, err error) {
 	tracers := s.tracers()
 	c.differ = make([]int64, len(tracers))
 	results := make([][]words, len(tracers))
+	var held []*scene.Hits
+	defer func() {
+		for _, hits := range held {
+			err = errors.Join(err, hits.Close())
+		}
+	}()
 	for i, t := range tracers {
 		hits, err := t.Intersect(background, s.batch, scene.All)
 		if err != nil {
 			return c, err
 		}
-		defer func() { err = errors.Join(err, hits.Close()) }()
+		held = append(held, hits)
 		if results[i], err = hitWords(hits); err != nil {
 			return c, err
 		}
