@@ -17,10 +17,10 @@ import (
 	"github.com/raymux/raymux/tools/raymux/npy"
 )
 
-// TestMain lets the test binary be the program, so that a test can run it as a process.
+// TestMain lets the test binary be the program, so that a test can run it as a process and follow its progress.
 func TestMain(m *testing.M) {
 	if os.Getenv("RAYMUX_TEST_AS_PROGRAM") != "" {
-		main()
+		os.Exit(process(true))
 	}
 	os.Exit(m.Run())
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,7 +71,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// The program as a process, interrupted while it traces a batch that takes minutes on the emulator.
+// The program as a process, interrupted while it traces a batch that takes far longer on the emulator.
 func TestInterruptedProcess(t *testing.T) {
 	if os.PathSeparator == '\\' {
 		t.Skip("a process cannot be sent an interrupt on Windows")
@@ -84,19 +84,34 @@ func TestInterruptedProcess(t *testing.T) {
 	args := intersectCall().with("-origins", "many_o.npy").with("-directions", "many_d.npy").with("-devices", "emu:1").args(b)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "RAYMUX_TEST_AS_PROGRAM=1")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	time.Sleep(1500 * time.Millisecond)
+	progress, err := readUntil(stderr, "tracing ...")
+	require.NoError(t, err, progress)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	sent := time.Now()
-	err := cmd.Wait()
+	rest, err := io.ReadAll(stderr)
+	require.NoError(t, err)
+	err = cmd.Wait()
 	assert.Less(t, time.Since(sent), 10*time.Second, "the kernel is not waited for")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit, "the run ended before it was interrupted")
 	assert.Equal(t, exitInterrupted, exit.ExitCode())
-	assert.Equal(t, "raymux intersect: interrupted; no output was written\n", stderr.String())
+	assert.Equal(t, "\r\x1b[Kraymux intersect: interrupted; no output was written\n", string(rest))
 	assert.Equal(t, before, b.files(t))
+}
+
+// readUntil reads up to and including a text.
+func readUntil(r io.Reader, text string) (read string, err error) {
+	var b [1]byte
+	for !strings.HasSuffix(read, text) {
+		if _, err := io.ReadFull(r, b[:]); err != nil {
+			return read, err
+		}
+		read += string(b[:])
+	}
+	return read, nil
 }
 
 // repeat repeats one vector.

@@ -12,7 +12,10 @@ import (
 	"github.com/raymux/raymux/tools/raymux/fileio"
 )
 
-func main() {
+func main() { os.Exit(process(isTerminal(os.Stderr))) }
+
+// process runs the command line of the process and returns its exit status.
+func process(terminal bool) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first interrupt the next one ends the process at once, should a device not answer.
 	context.AfterFunc(ctx, stop)
@@ -20,11 +23,11 @@ func main() {
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		fs:       fileio.OS{},
-		terminal: isTerminal(os.Stderr),
+		terminal: terminal,
 		open:     func() (*cuda.Driver, error) { return cuda.Open() },
 		emulate:  func(n int) (*cuda.Driver, error) { return cuda.OpenEmulator(n) },
 	}
-	os.Exit(p.run(ctx, os.Args[1:]))
+	return p.run(ctx, os.Args[1:])
 }
 
 // program is what a run depends on, so that a test can replace it.
