@@ -182,7 +182,7 @@ func TestJudge(t *testing.T) {
 		{"row size", nil, checked{rowBytes: 75, differ: []int64{0}}, []string{"mini intersect: a row has 75 record bytes, declared are 76"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &session{run: &run{}, config: config, where: "mini intersect", sides: c.sides}
+			s := &trial{run: &run{}, config: config, where: "mini intersect", sides: c.sides}
 			s.judge(c.found, known)
 			require.Equal(t, c.want, s.failures)
 		})
@@ -192,7 +192,7 @@ func TestJudge(t *testing.T) {
 func TestWorkloadMismatchFails(t *testing.T) {
 	config, err := workload.Find(workload.Mini)
 	require.NoError(t, err)
-	s := &session{run: &run{}, config: config}
+	s := &trial{run: &run{}, config: config}
 	s.generate()
 	require.Empty(t, s.failures)
 	s.config.Digests.Faces = strings.Repeat("0", 64)
@@ -200,7 +200,7 @@ func TestWorkloadMismatchFails(t *testing.T) {
 	require.Len(t, s.failures, 1)
 	require.Contains(t, s.failures[0], "the workload is not the pinned one")
 
-	s = &session{run: &run{options: options{rays: 100}}, config: config}
+	s = &trial{run: &run{options: options{rays: 100}}, config: config}
 	s.generate()
 	require.Empty(t, s.failures, "another batch size has other ray digests")
 	require.Equal(t, int64(100), s.rowCount())

@@ -12,8 +12,8 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// session holds what one configuration needs on the devices.
-type session struct {
+// trial holds what one configuration needs on the devices.
+type trial struct {
 	*run
 	config workload.Config
 	where  string // prefix of failed checks
@@ -36,7 +36,7 @@ type side struct {
 
 // configuration runs one configuration: generate, build, time, check, record. Device memory is free again afterwards.
 func (r *run) configuration(c workload.Config) (err error) {
-	s := &session{run: r, config: c, where: c.Name + " intersect"}
+	s := &trial{run: r, config: c, where: c.Name + " intersect"}
 	defer func() { err = errors.Join(err, s.close()) }()
 	found := s.generate()
 	if err := s.open(); err != nil {
@@ -57,7 +57,7 @@ func (r *run) configuration(c workload.Config) (err error) {
 }
 
 // close releases everything in reverse order and gives cached memory back to the driver.
-func (s *session) close() error {
+func (s *trial) close() error {
 	var errs []error
 	for _, f := range slices.Backward(s.undo) {
 		errs = append(errs, f())
@@ -69,7 +69,7 @@ func (s *session) close() error {
 }
 
 // generate makes the workload and compares its digests with the pinned ones.
-func (s *session) generate() workload.Digests {
+func (s *trial) generate() workload.Digests {
 	n := int64(s.config.RayCount)
 	if s.options.rays > 0 {
 		n = s.options.rays
@@ -86,13 +86,13 @@ func (s *session) generate() workload.Digests {
 }
 
 // rowCount is the number of rows of the batch.
-func (s *session) rowCount() int64 { return int64(s.rays.Len()) }
+func (s *trial) rowCount() int64 { return int64(s.rays.Len()) }
 
 // later registers the release of something, in reverse order.
-func (s *session) later(f func() error) { s.undo = append(s.undo, f) }
+func (s *trial) later(f func() error) { s.undo = append(s.undo, f) }
 
 // open uploads the rays and builds the scene on the master, and the set once per mode with a plan of its own.
-func (s *session) open() (err error) {
+func (s *trial) open() (err error) {
 	master := s.host.contexts[0]
 	if s.stream, err = master.NewStream(cuda.StreamOptions{}); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (s *session) open() (err error) {
 	return idle(s.host.contexts)()
 }
 
-func (s *session) openSides() error {
+func (s *trial) openSides() error {
 	for _, mode := range []record.Mode{record.Forced, record.Policy} {
 		next := side{mode: mode}
 		if len(s.sides) > 0 {
@@ -152,7 +152,7 @@ func (s *session) openSides() error {
 }
 
 // tracers returns the scene on the master and then every set of its own, in the order of the timed variants.
-func (s *session) tracers() []tracer {
+func (s *trial) tracers() []tracer {
 	list := []tracer{s.single}
 	for _, side := range s.sides {
 		if !side.reused {
@@ -163,7 +163,7 @@ func (s *session) tracers() []tracer {
 }
 
 // time measures every tracer on the whole batch.
-func (s *session) time() ([]samples, error) {
+func (s *trial) time() ([]samples, error) {
 	var variants []variant
 	for _, t := range s.tracers() {
 		variants = append(variants, variant{run: func() (func() error, error) {
@@ -200,7 +200,7 @@ type checked struct {
 var prefixRows = map[string]int64{workload.Light: 1 << 16, workload.Compute: 1 << 12}
 
 // check traces once more on every side and compares every column word by word, one column at a time.
-func (s *session) check() (c checked, err error) {
+func (s *trial) check() (c checked, err error) {
 	tracers := s.tracers()
 	c.differ = make([]int64, len(tracers))
 	results := make([][]words, len(tracers))
@@ -247,7 +247,7 @@ func (s *session) check() (c checked, err error) {
 }
 
 // judge turns what was found into failed checks.
-func (s *session) judge(c checked, known answers) {
+func (s *trial) judge(c checked, known answers) {
 	for _, problem := range expectations[s.config.Name].verify(known, s.rays) {
 		s.fail(s.where, "%s", problem)
 	}
@@ -284,7 +284,7 @@ func usesEveryDevice(p chunked.Plan) bool {
 }
 
 // pinned compares column digests with the committed ones and keeps them for --pin.
-func (s *session) pinned(rows int64, columns []record.Column) {
+func (s *trial) pinned(rows int64, columns []record.Column) {
 	s.fresh = append(s.fresh, pin{s.config.Name, rows, columns})
 	if p, ok := s.pins.find(s.config.Name, rows); ok {
 		for _, problem := range p.differ(columns) {

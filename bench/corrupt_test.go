@@ -30,7 +30,7 @@ func TestCorruptLinkIsFound(t *testing.T) {
 	defer func() { require.NoError(t, h.close()) }()
 	config, err := workload.Find(workload.Mini)
 	require.NoError(t, err)
-	s := &session{run: &run{options: options{rays: 256, transport: chunked.Copy}, host: h}, config: config, where: "mini"}
+	s := &trial{run: &run{options: options{rays: 256, transport: chunked.Copy}, host: h}, config: config, where: "mini"}
 	defer func() { require.NoError(t, s.close()) }()
 	s.generate()
 	require.NoError(t, s.open())

@@ -32,7 +32,7 @@ func TestMiniAgainstOracle(t *testing.T) {
 	defer func() { require.NoError(t, h.close()) }()
 	config, err := workload.Find(workload.Mini)
 	require.NoError(t, err)
-	s := &session{run: &run{host: h}, config: config}
+	s := &trial{run: &run{host: h}, config: config}
 	defer func() { require.NoError(t, s.close()) }()
 	s.generate()
 	require.NoError(t, s.open())
@@ -55,7 +55,7 @@ func TestMiniAgainstOracle(t *testing.T) {
 	require.Less(t, ambiguous, s.rays.Len()/100, "the comparison must bite")
 }
 
-func download[T cuda.Scalar](t *testing.T, s *session, column cuda.Slice[T]) []T {
+func download[T cuda.Scalar](t *testing.T, s *trial, column cuda.Slice[T]) []T {
 	t.Helper()
 	data, err := cuda.Download(background, s.single.Stream(), column)
 	require.NoError(t, err)

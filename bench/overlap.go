@@ -71,7 +71,7 @@ func (m overlapModel) record(measured int64) *record.Overlap {
 }
 
 // overlap returns the comparison for a row that used remote devices, nil where no link was measured.
-func (s *session) overlap(plan chunked.Plan, row record.Row) *record.Overlap {
+func (s *trial) overlap(plan chunked.Plan, row record.Row) *record.Overlap {
 	if plan.Kind == chunked.KindMaster {
 		return nil
 	}

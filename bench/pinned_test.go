@@ -38,7 +38,7 @@ func TestPinnedOnEmulatedDevices(t *testing.T) {
 			config, err := workload.Find(c.config)
 			require.NoError(t, err)
 			r := &run{options: options{rays: c.rows}, host: h}
-			s := &session{run: r, config: config, where: c.config}
+			s := &trial{run: r, config: config, where: c.config}
 			defer func() { require.NoError(t, s.close()) }()
 			s.generate()
 			require.NoError(t, s.open())

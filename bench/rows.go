@@ -8,7 +8,7 @@ import (
 )
 
 // rows makes the record's rows of a configuration: one for each mode of the set, or one for the single device.
-func (s *session) rows(times []samples, c checked) []record.Row {
+func (s *trial) rows(times []samples, c checked) []record.Row {
 	if len(s.sides) == 0 {
 		row := s.row(record.Forced, times[0], c)
 		row.Dispatch = "single"
@@ -44,7 +44,7 @@ func (s *session) rows(times []samples, c checked) []record.Row {
 }
 
 // row is what every row of the configuration has in common.
-func (s *session) row(mode record.Mode, single samples, c checked) record.Row {
+func (s *trial) row(mode record.Mode, single samples, c checked) record.Row {
 	op := intersectOp()
 	in, wire, hits, measured := int(op.In), int(op.Wire), c.hits, c.rowBytes
 	return record.Row{
@@ -76,7 +76,7 @@ func recordPlan(shards []chunked.Range, devices []int) *record.Plan {
 }
 
 // store adds the configuration to the record.
-func (s *session) store(found workload.Digests, rows []record.Row) {
+func (s *trial) store(found workload.Digests, rows []record.Row) {
 	vertices, triangles := 0, 0
 	for _, m := range s.meshes {
 		vertices += m.NumVertices()

@@ -25,7 +25,7 @@ func (r *run) printHeader() {
 }
 
 // report prints the rows of a configuration, the agreement of the set with one device, and the digests of the columns.
-func (s *session) report(rows []record.Row, c checked) {
+func (s *trial) report(rows []record.Row, c checked) {
 	for _, row := range rows {
 		fmt.Fprint(s.out, tableLine(s.config.Name, row))
 	}
@@ -77,7 +77,7 @@ func tableLine(config string, row record.Row) string {
 func milliseconds(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
 
 // printDigests prints the SHA-256 of every column and whether it is pinned.
-func (s *session) printDigests(rows int64, columns []record.Column) {
+func (s *trial) printDigests(rows int64, columns []record.Column) {
 	state := "not pinned"
 	if p, ok := s.pins.find(s.config.Name, rows); ok {
 		state = "as pinned"
