@@ -239,3 +239,58 @@ func TestAtomics(t *testing.T) {
 	r.kernel("lastBlock").mustRun(10, 64, upload(r, in), r.alloc(40, false), res)
 	require.Equal(t, total, download[int32](r, res, 1)[0])
 }
+
+func TestOnPeer(t *testing.T) {
+	r := rigFile(t, "memory.ptx").kernel("readAt")
+	peer := NewMemory("device 1", 1<<40, 1<<32)
+	_, err := peer.Map(1<<40, 256, MapOptions{Written: true})
+	require.NoError(t, err)
+	r.l.Spaces = append(r.l.Spaces, peer)
+	stores := 0
+	r.l.OnPeer = func(m *Memory, data []byte, store bool) {
+		require.Same(t, peer, m)
+		data[0] ^= 0x80
+		if store {
+			stores++
+		}
+	}
+	out := r.alloc(4*32, false)
+	r.mustRun(1, 32, uint64(1<<40+8), out, int32(7))
+	require.EqualValues(t, 0x80, download[int32](r, out, 32)[7]) // the load is changed, the memory is not
+	require.Zero(t, stores)
+	r.kernel("writeAt").mustRun(1, 32, uint64(1<<40+8), int32(3))
+	require.Equal(t, 1, stores)
+	got := make([]byte, 4)
+	require.NoError(t, peer.Read(1<<40+8, got))
+	require.Equal(t, []byte{5 ^ 0x80, 0, 0, 0}, got)
+}
+
+func TestMemoryMap(t *testing.T) {
+	m, other := NewMemory("device 0", 0x1000, 0x10000), NewMemory("device 1", 1<<40, 1<<20)
+	for _, bad := range [][2]uint64{{0x1001, 8}, {0x800, 8}, {0x1000, 0}, {0x10ff8, 0x10}, {0x1000, 1 << 63}} {
+		_, err := m.Map(bad[0], bad[1], MapOptions{})
+		require.Error(t, err, bad)
+	}
+	_, err := m.Map(0x2000, 100, MapOptions{})
+	require.NoError(t, err)
+	_, err = m.Map(0x1ff8, 16, MapOptions{})
+	require.ErrorContains(t, err, "overlaps")
+	_, err = other.Map(1<<40, 4096, MapOptions{})
+	require.NoError(t, err)
+
+	require.NoError(t, m.Fill(0x2000, 0xabcd, 2, 10)) // 20 bytes
+	require.EqualValues(t, 20, m.Find(0x2000).WrittenBytes())
+	require.NoError(t, Copy(other, 1<<40+3, m, 0x2000+10, 50)) // 10 written bytes among them
+	a := other.Find(1 << 40)
+	require.EqualValues(t, 10, a.WrittenBytes())
+	require.True(t, a.isWritten(3, 10))
+	require.False(t, a.isWritten(13, 1))
+	require.NoError(t, other.Fill(1<<40, 7, 1, 4096))
+	require.EqualValues(t, 4096, a.WrittenBytes())
+	require.NoError(t, Copy(other, 1<<40, m, 0x2000+20, 10)) // holes travel too
+	require.EqualValues(t, 4086, a.WrittenBytes())
+	require.Error(t, m.Read(0x2000+96, make([]byte, 8)))
+	require.NoError(t, m.Unmap(0x2000))
+	require.Error(t, m.Unmap(0x2000))
+	require.Nil(t, m.Find(0x2000))
+}

@@ -130,11 +130,11 @@ func (s *testScene) upload(r *rig, rays int) []any {
 }
 
 func TestTraversal(t *testing.T) {
-	const rays = 300
-	s := makeScene(rand.New(rand.NewSource(1)), 500, rays)
+	const rays = 200
+	s := makeScene(rand.New(rand.NewSource(1)), 300, rays)
 	r := rigFile(t, "traversal.ptx")
 	args := s.upload(r, rays)
-	r.mustRun(3, 128, args...)
+	r.mustRun(2, 128, args...)
 	tout, prim := download[float32](r, args[5].(uint64), rays), download[int32](r, args[6].(uint64), rays)
 	hits := 0
 	for i := range rays {

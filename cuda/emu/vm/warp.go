@@ -257,12 +257,26 @@ func (w *warp) interpret(pc int32) {
 			w.suspend(next, true)
 			return
 		}
-		if len(w.groups) > 0 {
+		if len(w.groups) > 0 && !w.leads(next) {
 			w.suspend(next, false)
 			return
 		}
 		pc = next
 	}
+}
+
+// leads reports whether pick would choose the current group again, alone, at a position. It only
+// spares the way through pick.
+func (w *warp) leads(pc int32) bool {
+	if w.fr.fn.loopEnd[pc] != 0 {
+		return false
+	}
+	for i := range w.groups {
+		if g := &w.groups[i]; g.wait == ready && (g.fr != w.fr || g.pc == pc || g.pc < pc && !g.yielded) {
+			return false
+		}
+	}
+	return true
 }
 
 // backward counts a backward jump and reports whether the current group has had its turn: because
