@@ -54,12 +54,12 @@ func run(emu bool) error {
 	if err != nil {
 		return err
 	}
-	defer o.Free()
+	defer cuda.Free(o)
 	d, err := cuda.Upload(ctx, sc.Stream(), []float32{0, 0, 1})
 	if err != nil {
 		return err
 	}
-	defer d.Free()
+	defer cuda.Free(d)
 	hits, err := sc.Intersect(ctx, scene.Rays{O: o, D: d}, scene.All)
 	if err != nil {
 		return err

@@ -61,12 +61,12 @@ func closest(drv *cuda.Driver, devices []int) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer o.Free()
+	defer cuda.Free(o)
 	d, err := cuda.Upload(ctx, sc.Stream(), random(3*rays, -1, 1))
 	if err != nil {
 		return nil, err
 	}
-	defer d.Free()
+	defer cuda.Free(d)
 	plan, err := sc.Plan(multi.IntersectOp(scene.Geometric, 24), rays)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,8 @@ type Package struct {
 // may import. A package that is not listed is a program, an example or a
 // test, and may import anything that is public.
 var mayImport = map[string][]string{
-	"ptx":          {},
+	"ptx":          {"ptx/manifest"},
+	"ptx/manifest": {},
 	"chunked":      {},
 	"offload":      {"chunked"},
 	"cuda/cuapi":   {},
@@ -51,7 +52,7 @@ var outside = []string{Purego, "golang.org/x/sys"}
 
 // noPurego lists packages that must stay free of purego, because importing it
 // makes a binary need a program interpreter.
-var noPurego = []string{"ptx", "chunked", "offload", "cuda/cuapi", "cuda/wrap", "cuda/emu", "cuda/emu/vm", "tools/ptxaudit/audit", "tests/oracle"}
+var noPurego = []string{"ptx", "ptx/manifest", "chunked", "offload", "cuda/cuapi", "cuda/wrap", "cuda/emu", "cuda/emu/vm", "tools/ptxaudit/audit", "tests/oracle"}
 
 // CheckImports returns every violation of the import rules, sorted.
 func CheckImports(pkgs []Package) []string {

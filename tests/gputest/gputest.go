@@ -35,6 +35,10 @@ func Native() bool { return os.Getenv(DevicesVariable) != "" }
 type Rig struct {
 	Driver  *cuda.Driver
 	Devices []*cuda.Device
+
+	// bare is the same driver without the test's wrapper, which must not see
+	// the context that RAYMUX_TEST_CURRENT makes current.
+	bare *cuda.Driver
 }
 
 // Open opens n devices. wrap, if not nil, wraps the driver interface. The driver
@@ -53,7 +57,10 @@ func Open(t testing.TB, n int, wrap func(cuapi.API) cuapi.API) *Rig {
 		// RAYMUX_TEST_CURRENT may name a device that the test itself does not use.
 		r.emulated(t, n, max(n, slices.Max(append(current, 0))+1), opts)
 	}
-	t.Cleanup(func() { require.NoError(t, r.Driver.Close(), "the test leaves handles open") })
+	t.Cleanup(func() {
+		require.NoError(t, r.bare.Close())
+		require.NoError(t, r.Driver.Close(), "the test leaves handles open")
+	})
 	if len(current) > 0 {
 		r.makeCurrent(t, current[0])
 	}
@@ -66,6 +73,8 @@ func (r *Rig) native(t testing.TB, n int, opts []cuda.Option) {
 	require.GreaterOrEqual(t, len(ids), n, "the test needs %d devices, %s names %v", n, DevicesVariable, ids)
 	var err error
 	r.Driver, err = cuda.Open(opts...)
+	require.NoError(t, err)
+	r.bare, err = cuda.Open()
 	require.NoError(t, err)
 	for _, id := range ids[:n] {
 		d, err := r.Driver.Device(id)
@@ -80,22 +89,27 @@ func (r *Rig) emulated(t testing.TB, n, open int, opts []cuda.Option) {
 	require.NoError(t, err)
 	r.Driver, err = cuda.OpenAPI(api, opts...)
 	require.NoError(t, err)
+	r.bare, err = cuda.OpenAPI(api)
+	require.NoError(t, err)
 	r.Devices = r.Driver.Devices()[:n]
 }
 
-// makeCurrent pins the test to its thread with device k's context current.
+// makeCurrent pins the test to its thread with device k's context current,
+// until the test ends. Rigs of one test nest.
 func (r *Rig) makeCurrent(t testing.TB, k int) {
 	t.Helper()
-	d, err := r.Driver.Device(k)
+	d, err := r.bare.Device(k)
 	require.NoError(t, err, "%s names device %d", CurrentVariable, k)
 	c, err := d.Retain()
 	require.NoError(t, err)
-	api := r.Driver.API()
+	api := r.bare.API()
 	runtime.LockOSThread()
+	before, code := api.CtxGetCurrent()
+	require.Equal(t, cuapi.Success, code)
 	require.Equal(t, cuapi.Success, api.CtxSetCurrent(c.Handle()))
 	t.Cleanup(func() {
 		now, code := api.CtxGetCurrent()
-		api.CtxSetCurrent(0)
+		api.CtxSetCurrent(before)
 		runtime.UnlockOSThread()
 		require.NoError(t, c.Close())
 		require.Equal(t, cuapi.Success, code)
