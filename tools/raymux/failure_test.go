@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -69,6 +71,21 @@ func TestInterrupt(t *testing.T) {
 			assert.Empty(t, r.outputFiles)
 		})
 	}
+}
+
+// Some calls report why a context ended instead of that it did.
+func TestInterruptWithACause(t *testing.T) {
+	cause := errors.New("interrupt signal received")
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(cause)
+	for _, err := range []error{cause, context.Canceled, fmt.Errorf("multi: %w", cause)} {
+		status, text := describe(ctx, err)
+		assert.Equal(t, exitInterrupted, status)
+		assert.Equal(t, "interrupted; no output was written", text)
+	}
+	status, text := describe(ctx, errDisk)
+	assert.Equal(t, exitFailed, status, "a failure stays one, also after an interrupt")
+	assert.Equal(t, errDisk.Error(), text)
 }
 
 // The program as a process, interrupted while it traces a batch that takes far longer on the emulator.

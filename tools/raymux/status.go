@@ -65,7 +65,7 @@ func describe(ctx context.Context, err error) (status int, text string) {
 		limit   *scene.LimitError
 	)
 	switch {
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
 		return exitInterrupted, "interrupted; no output was written"
 	case errors.As(err, &devices):
 		return exitDevices, text

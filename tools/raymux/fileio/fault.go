@@ -28,7 +28,7 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// Faultf builds a [*Fault] without a place.
+// Faultf builds a [*Fault] without a place. The expectation comes first, because the format of what was found takes args.
 func Faultf(expected, found string, args ...any) *Fault {
 	return &Fault{Found: fmt.Sprintf(found, args...), Expected: expected}
 }
