@@ -76,6 +76,27 @@ func (p *prober) open() error {
 			*list = append(*list, s)
 		}
 	}
+	return p.enablePeers()
+}
+
+// enablePeers makes copies go over the links: without peer access the driver stages them through the host.
+func (p *prober) enablePeers() error {
+	for _, from := range p.contexts {
+		for _, to := range p.contexts {
+			if from == to {
+				continue
+			}
+			ok, err := from.Device().CanAccessPeer(to.Device())
+			if err != nil {
+				return err
+			}
+			if ok {
+				if err := from.EnablePeer(to); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return nil
 }
 

@@ -1,4 +1,4 @@
-//go:generate go run ./internal/genops
+//go:generate go run ../../../tools/genops -out zz_ops.go
 
 package vm
 
