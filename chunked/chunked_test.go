@@ -122,6 +122,7 @@ func TestFloors(t *testing.T) {
 		{112, 9, 0, 1132837},
 		{1 << 20, 0, 10, 374492},
 		{24, 4, 1, 1},
+		{25, 4, 1, 1},
 	} {
 		p, err := chunked.BuildPlan(chunked.Input{Op: intersect(c.in, c.wire), Rows: 100, Devices: []int{0, 1}, Options: chunked.Options{MinRaysPerDevice: c.min}, Transport: chunked.Direct})
 		require.NoError(t, err)

@@ -119,8 +119,11 @@ func (o Options) weights(op Op, n int) (w []float64, source string) {
 // lower it.
 func (o Options) floor(op Op) int64 {
 	f := o.MinRaysPerDevice
-	if f == 0 {
+	switch f {
+	case 0:
 		f = DefaultMinRows
+	case 1:
+		return 1 // disabled, also for wide rows
 	}
 	return ceilDiv(f, max(op.Width(), floorWidth))
 }

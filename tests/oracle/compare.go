@@ -15,7 +15,7 @@ type Answer struct {
 
 // Check compares an answer with the oracle's. It returns nil when they agree:
 // on unambiguous rows the winner must be equal, t within H, barycentrics
-// within 1e-4 and the normal within 1e-5. On ambiguous rows the answer must
+// within BTol and the normal within 1e-5. On ambiguous rows the answer must
 // still be one of the triangles in reach, or a miss.
 func (h *Hit) Check(a Answer) error {
 	if h.Ambiguous {
@@ -41,7 +41,7 @@ func (h *Hit) Check(a Answer) error {
 	if d := math.Abs(float64(a.T) - h.T); !(d <= h.H) {
 		return fmt.Errorf("t = %.9g, float64 says %.17g (off by %.3g, margin %.3g)", a.T, h.T, d, h.H)
 	}
-	if d := math.Max(math.Abs(float64(a.B1)-h.B1), math.Abs(float64(a.B2)-h.B2)); !(d <= 1e-4) {
+	if d := math.Max(math.Abs(float64(a.B1)-h.B1), math.Abs(float64(a.B2)-h.B2)); !(d <= h.BTol) {
 		return fmt.Errorf("barycentrics (%.9g, %.9g), float64 says (%.17g, %.17g)", a.B1, a.B2, h.B1, h.B2)
 	}
 	for k := range a.N {

@@ -48,7 +48,11 @@ type Hit struct {
 	Why       string
 	// H is the margin in t of this row: results within H of T agree.
 	H float64
-	// Near lists the triangles that an answer may name on an ambiguous row.
+	// BTol is how far single-precision barycentrics may be off: 1e-4, or what
+	// the rounding of the coordinates does to a thin or edge-on triangle.
+	BTol float64
+	// Near lists the triangles that an answer may name on an ambiguous row:
+	// those up to the first that is hit for certain.
 	Near []int
 }
 
@@ -81,6 +85,7 @@ type crossing struct {
 	b1, b2 float64
 	inside float64 // smallest barycentric; negative outside
 	onEdge bool    // within a margin of an edge
+	bTol   float64 // what rounding of the coordinates does to b1 and b2
 }
 
 // Intersect finds the closest triangle on o + t d with TMin <= t <= tmax.
@@ -109,23 +114,28 @@ func (o *Oracle) Intersect(orig, dir [3]float32, tmax float32) Hit {
 		s := sub(ro, t.v0)
 		n1 := dot(s, p)
 		delta := lengthMargin * (inf(ro) + t.size)
-		if beyond(n1, det, p, delta) == outside {
+		at1 := beyond(n1, det, p, delta)
+		if at1 == outside {
 			continue
 		}
-		q := cross(s, t.e1)
+		q, m2 := cross(s, t.e1), cross(rd, t.e1)
 		n2 := dot(rd, q)
-		if beyond(n2, det, cross(rd, t.e1), delta) == outside {
+		at2 := beyond(n2, det, m2, delta)
+		if at2 == outside {
 			continue
 		}
-		n0 := det - n1 - n2
-		if beyond(n0, det, cross(rd, sub(t.e2, t.e1)), delta) == outside {
+		n0, m0 := det-n1-n2, cross(rd, sub(t.e2, t.e1))
+		at0 := beyond(n0, det, m0, delta)
+		if at0 == outside {
 			continue
 		}
-		edge := beyond(n1, det, p, delta) == border || beyond(n2, det, cross(rd, t.e1), delta) == border ||
-			beyond(n0, det, cross(rd, sub(t.e2, t.e1)), delta) == border
 		b1, b2 := n1/det, n2/det
-		in := math.Min(b1, math.Min(b2, n0/det))
-		near = append(near, crossing{f, dot(t.e2, q) / det, b1, b2, in, edge})
+		// A length over the altitude that is seen is a barycentric.
+		seen := math.Sqrt(math.Max(dot(p, p), math.Max(dot(m2, m2), dot(m0, m0)))) / math.Abs(det)
+		near = append(near, crossing{
+			prim: f, t: dot(t.e2, q) / det, b1: b1, b2: b2, inside: math.Min(b1, math.Min(b2, n0/det)),
+			onEdge: at1 == border || at2 == border || at0 == border, bTol: delta * seen,
+		})
 	}
 	return o.decide(near, rd, dlen, scale, tm, miss)
 }
@@ -158,6 +168,7 @@ func (o *Oracle) decide(near []crossing, rd [3]float64, dlen, scale, tmax float6
 	for _, c := range near {
 		if c.inside >= 0 && c.t >= TMin && c.t <= tmax && (c.t < best.T || c.t == best.T && c.prim < best.Prim) {
 			best.Prim, best.T, best.B1, best.B2 = c.prim, c.t, c.b1, c.b2
+			best.BTol = math.Max(1e-4, c.bTol)
 		}
 	}
 	h := relMargin * scale
@@ -173,10 +184,19 @@ func (o *Oracle) decide(near []crossing, rd [3]float64, dlen, scale, tmax float6
 		}
 	}
 	best.H = h
+	// Where the winner may be missed, whatever comes next may be answered.
+	reach := math.Inf(1)
+	for _, c := range near {
+		if !c.onEdge && c.t > TMin+h && c.t < tmax-h {
+			reach = math.Min(reach, c.t)
+		}
+	}
 	for _, c := range near {
 		switch {
+		case c.t > reach+h:
+			continue // behind a certain hit: cannot matter
 		case c.t > best.T+h:
-			continue // behind the winner: cannot matter
+			// Behind the winner: matters only if that is missed.
 		case math.Abs(c.t-TMin) <= h || math.Abs(c.t-tmax) <= h:
 			best.doubt(fmt.Sprintf("triangle %d at an end of the interval", c.prim))
 		case c.t < TMin || c.t > tmax:
