@@ -6,21 +6,26 @@
 #   build, elsewhere:  mkdir -p .carry
 #                      CGO_ENABLED=0 go build -o .carry/bench ./bench
 #                      CGO_ENABLED=0 go build -o .carry/raymux ./tools/raymux
+#                      CGO_ENABLED=0 go build -o .carry/loads ./tools/ptxaudit/loads
 #                      for p in cuda scene multi; do CGO_ENABLED=0 go test -c -o .carry/$p.test ./$p; done
 #                      cc -O2 -o .carry/launch_c bench/launch_c/launch.c -ldl
 #   run, there:        bench/gpu.sh [-b FOLDER] [-d LIST] [-o FOLDER] [STEP ...]
 #
 #   -b FOLDER   the binaries (default .carry)
-#   -d LIST     devices of the benchmark, the first is the master (default 0,1)
+#   -d LIST     devices, the first is the master (default 0,1)
 #   -o FOLDER   logs, records and pins (default artifacts/gpu)
 #   STEP        (default: all in this order)
-#               info                        what the machine offers
-#               cuda, scene, multi          the package's tests on the devices
-#               scene-other, multi-other    the same with the last device current on the calling thread
-#               missing                     scene's tests with a device that does not exist: they must fail, not skip
-#               bench, single, launch       the benchmark on the set and on the master alone, the cost of a launch
+#               info                      what the machine offers
+#               loads                     every module on every device; left out by default when there is no build of it
+#               cuda, scene, multi        the package's tests in two runs, which can be asked for one by one:
+#                 cuda-forward ...        on LIST, with the last device of LIST current on the calling thread
+#                 cuda-reversed ...       on LIST in reverse, with the first one current, without the costly tests that
+#                                         use emulated devices on every machine
+#               refuse                    tests with devices that do not exist: they must fail, not skip
+#               bench, single, launch     the benchmark on the set and on the master alone, the cost of a launch
 #
-# The last lines are a table of the steps; the status is 1 if any failed. Logs are FOLDER/STEP.txt.
+# With one device in LIST the tests run once, without another current device, and those that need two devices fail.
+# The last lines are a table of the runs; the status is 1 if any failed. Logs are FOLDER/RUN.txt.
 set -u
 
 bin=.carry out=artifacts/gpu devices=0,1
@@ -33,23 +38,49 @@ while getopts b:d:o: opt; do
     esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || set -- info cuda scene multi scene-other multi-other missing bench single launch
-
 mkdir -p "$out" || exit 2
 bin=$(cd "$bin" && pwd) || exit 2
 out=$(cd "$out" && pwd) || exit 2
+[ $# -gt 0 ] || set -- info $([ -x "$bin/loads" ] && echo loads) cuda scene multi refuse bench single launch
 set_size=$(($(printf %s "$devices" | tr -cd , | wc -c) + 1))
 
-# Tests run on these devices and fail where there are fewer.
-export RAYMUX_TEST_DEVICES=$devices
+reversed=$(printf '%s\n' "$devices" | tr , '\n' | tac | paste -sd ,)
 
-package_tests() { # in the package's folder, because tests read files beside them
-    (cd "$1" && "$bin/$1.test" -test.v -test.count=1 -test.timeout=480s)
+# Tests that use emulated devices wherever they run, and take long.
+emulated='^Test(NewFailsCleanly|IntersectFailsCleanly|CorruptLinks|SessionSurvives.*)$'
+
+package_tests() { # PACKAGE DEVICES [FLAG ...]: in the package's folder, because some tests read files beside them
+    local package=$1 list=$2
+    shift 2
+    (cd "$package" && RAYMUX_TEST_DEVICES=$list "$bin/$package.test" -test.v -test.count=1 -test.timeout=480s "$@")
 }
 
-missing() {
-    ! RAYMUX_TEST_DEVICES=63 package_tests scene >"$out/missing.log" && grep -q 'names device 63' "$out/missing.log" &&
-        echo "tests fail without their devices"
+forward() { # another device than the first is current on the calling thread
+    [ "$set_size" -lt 2 ] || export RAYMUX_TEST_CURRENT=${devices##*,}
+    package_tests "$1" "$devices"
+}
+
+reversed() { RAYMUX_TEST_CURRENT=${devices%%,*} package_tests "$1" "$reversed" -test.skip "$emulated"; }
+
+refused() { # PACKAGE TEST DEVICES TEXT: the test fails with the text and is not skipped
+    local log=$out/refused-$1-$3.txt
+    if package_tests "$1" "$3" -test.run "^$2\$" >"$log" 2>&1; then
+        echo "$1 $2 passes on devices $3" && return 1
+    fi
+    if ! grep -q "^--- FAIL: $2 " "$log" || ! grep -qF "$4" "$log" || grep -q -e '--- SKIP' "$log"; then
+        echo "$1 $2 on devices $3 does not fail with \"$4\":" && tail -n 20 "$log" && return 1
+    fi
+    echo "$1 $2 fails on devices $3"
+}
+
+refuse() {
+    local status=0
+    refused cuda TestHardwareDriver 99 'names device 99' || status=1
+    refused scene TestI27EmptyBatch 99 'names device 99' || status=1
+    refused multi TestOneDeviceIsPlain 99 'names device 99' || status=1
+    refused multi TestCallerStream "${devices%%,*},99" 'names device 99' || status=1
+    refused multi TestCallerStream "${devices%%,*}" 'the test needs 2 devices' || status=1
+    return $status
 }
 
 launch() {
@@ -69,9 +100,10 @@ launch() {
 step() {
     case $1 in
     info) "$bin/raymux" info ;;
-    cuda | scene | multi) package_tests "$1" ;;
-    scene-other | multi-other) RAYMUX_TEST_CURRENT=${devices##*,} package_tests "${1%-other}" ;;
-    missing) missing ;;
+    loads) "$bin/loads" ;;
+    cuda-forward | scene-forward | multi-forward) (forward "${1%-forward}") ;;
+    cuda-reversed | scene-reversed | multi-reversed) reversed "${1%-reversed}" ;;
+    refuse) refuse ;;
     bench) "$bin/bench" --devices "$devices" --require-devices "$set_size" --json "$out/bench.json" --pin "$out/pins.json" ;;
     single)
         "$bin/bench" --devices "${devices%%,*}" --json "$out/bench_single.json" --pin "$out/pins_single.json" || return
@@ -83,31 +115,48 @@ step() {
     esac
 }
 
-# What the table says about a step, from its log.
+# What the table says about a run, from its log.
 summary() {
     case $1 in
-    cuda | scene* | multi*)
+    *-forward | *-reversed)
         printf '%d passed, %d failed, %d skipped' \
             "$(grep -c '^ *--- PASS' "$2")" "$(grep -c '^ *--- FAIL' "$2")" "$(grep -c '^ *--- SKIP' "$2")"
         ;;
     bench | single) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
     launch) tr -d ' \n"' <"$2" | sed -n 's/.*scope_launch:{\([^}]*\)}.*/scope \1/p' | tr -d '\n' && sed -n 's/.*"scope_to_c": *\([0-9.]*\).*/ to C \1/p' "$2" ;;
-    info | missing) head -n 1 "$2" | cut -c 1-100 ;;
+    refuse) printf '%d refused' "$(grep -c ' fails on devices ' "$2")" ;;
+    info | loads) head -n 1 "$2" | cut -c 1-100 ;;
     esac
 }
 
+# The runs of the steps.
+runs=
+for name in "$@"; do
+    case $name in
+    cuda | scene | multi)
+        runs+=" $name-forward"
+        [ "$set_size" -lt 2 ] || runs+=" $name-reversed"
+        ;;
+    *) runs+=" $name" ;;
+    esac
+done
+
 failed=0
 table=
-for name in "$@"; do
+for name in $runs; do
     log=$out/$name.txt
     echo "== $name"
     begin=$SECONDS
-    if step "$name" >"$log" 2>&1; then status=ok; else status="FAILED ($?)" failed=1; fi
-    tail -n 40 "$log"
-    table+=$(printf '%-12s %-12s %5ds  %s' "$name" "$status" $((SECONDS - begin)) "$(summary "$name" "$log")")$'\n'
+    if step "$name" >"$log" 2>&1; then status=ok lines=15; else status="FAILED ($?)" lines=40 failed=1; fi
+    case $name in
+    # The names of all passed tests are in the log.
+    *-forward | *-reversed) grep -v -e '^=== ' -e '^ *--- PASS' "$log" | tail -n $lines | cut -c 1-200 ;;
+    *) tail -n 40 "$log" | cut -c 1-200 ;;
+    esac
+    table+=$(printf '%-14s %-12s %5ds  %s' "$name" "$status" $((SECONDS - begin)) "$(summary "$name" "$log")")$'\n'
 done
 
 echo
-printf '%-12s %-12s %6s  %s\n' step status time result
+printf '%-14s %-12s %6s  %s\n' run status time result
 printf %s "$table"
 exit $failed

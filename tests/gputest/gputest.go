@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,8 +80,37 @@ func (r *Rig) native(t testing.TB, n int, opts []cuda.Option) {
 	for _, id := range ids[:n] {
 		d, err := r.Driver.Device(id)
 		require.NoError(t, err, "%s names device %d", DevicesVariable, id)
+		require.NoError(t, hold(id))
 		r.Devices = append(r.Devices, d)
 	}
+}
+
+// held are contexts that keep the primary contexts of GPUs for the life of the
+// process: making one takes tenths of a second, and tests make hundreds.
+var held struct {
+	sync.Mutex
+	driver   *cuda.Driver
+	contexts map[int]*cuda.Context
+}
+
+func hold(id int) (err error) {
+	held.Lock()
+	defer held.Unlock()
+	if held.driver == nil {
+		if held.driver, err = cuda.Open(); err != nil {
+			return err
+		}
+		held.contexts = map[int]*cuda.Context{}
+	}
+	if held.contexts[id] != nil {
+		return nil
+	}
+	d, err := held.driver.Device(id)
+	if err != nil {
+		return err
+	}
+	held.contexts[id], err = d.Retain()
+	return err
 }
 
 func (r *Rig) emulated(t testing.TB, n, open int, opts []cuda.Option) {
