@@ -170,16 +170,17 @@ func TestJudge(t *testing.T) {
 		want  []string
 	}{
 		{"all well", []side{{mode: record.Forced, plan: split}, {mode: record.Policy, plan: alone}},
-			checked{rowBytes: 76, elements: 76, differ: []int64{0, 0, 0}}, nil},
+			checked{rowBytes: 76, wireBytes: 4, elements: 76, differ: []int64{0, 0, 0}}, nil},
 		{"the second set differs", []side{{mode: record.Forced, plan: split}, {mode: record.Policy, plan: split}},
-			checked{rowBytes: 76, elements: 76, differ: []int64{0, 0, 3}},
+			checked{rowBytes: 76, wireBytes: 4, elements: 76, differ: []int64{0, 0, 3}},
 			[]string{"mini intersect: mode policy: 3 of 76 words differ from the one-device result"}},
 		{"a reused side has no result of its own", []side{{mode: record.Forced, plan: split}, {mode: record.Policy, plan: split, reused: true}},
-			checked{rowBytes: 76, elements: 76, differ: []int64{0, 1}},
+			checked{rowBytes: 76, wireBytes: 4, elements: 76, differ: []int64{0, 1}},
 			[]string{"mini intersect: mode forced: 1 of 76 words differ from the one-device result"}},
-		{"forced on the master", []side{{mode: record.Forced, plan: alone}}, checked{rowBytes: 76, differ: []int64{0, 0}},
+		{"forced on the master", []side{{mode: record.Forced, plan: alone}}, checked{rowBytes: 76, wireBytes: 4, differ: []int64{0, 0}},
 			[]string{"mini intersect: the forced call did not use every device: floor"}},
-		{"row size", nil, checked{rowBytes: 75, differ: []int64{0}}, []string{"mini intersect: a row has 75 record bytes, declared are 76"}},
+		{"wire size", nil, checked{rowBytes: 76, wireBytes: 76, differ: []int64{0}}, []string{"mini intersect: a remote row sends 76 bytes back, declared are 4"}},
+		{"row size", nil, checked{rowBytes: 75, wireBytes: 4, differ: []int64{0}}, []string{"mini intersect: a row has 75 record bytes, declared are 76"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &trial{run: &run{}, config: config, where: "mini intersect", sides: c.sides}

@@ -191,9 +191,11 @@ func (s *trial) time() ([]samples, error) {
 type checked struct {
 	digests  digests
 	rowBytes float64
-	hits     int64
-	elements int64
-	differ   []int64 // words that differ, by tracer; the first is 0
+	// wireBytes is the width of the winner column, which is all that a remote row sends back.
+	wireBytes float64
+	hits      int64
+	elements  int64
+	differ    []int64 // words that differ, by tracer; the first is 0
 }
 
 // prefixRows are the leading rows whose digests are pinned too, because emulated devices can trace that many.
@@ -241,6 +243,7 @@ func (s *trial) check() (c checked, err error) {
 		}
 	}
 	c.rowBytes = 4 * float64(c.elements) / float64(s.rowCount())
+	c.wireBytes = float64(held[0].Winners().Bytes()) / float64(s.rowCount())
 	c.hits = known.hits()
 	s.judge(c, known)
 	return c, nil
@@ -265,6 +268,9 @@ func (s *trial) judge(c checked, known answers) {
 	}
 	if declared := intersectOp().Record; c.rowBytes != float64(declared) {
 		s.fail(s.where, "a row has %g record bytes, declared are %d", c.rowBytes, declared)
+	}
+	if declared := intersectOp().Wire; c.wireBytes != float64(declared) {
+		s.fail(s.where, "a remote row sends %g bytes back, declared are %d", c.wireBytes, declared)
 	}
 	s.pinned(s.rowCount(), c.digests.all)
 	if c.digests.prefix != nil {

@@ -32,6 +32,9 @@ func (s *trial) rows(times []samples, c checked) []record.Row {
 		row.Transport = side.plan.Transport.String()
 		row.Weights = side.plan.Weights
 		row.Plan = recordPlan(side.plan.Shards, side.plan.Devices)
+		if side.plan.Kind != chunked.KindMaster {
+			row.RowBytes.MeasuredWireOut = record.Number(c.wireBytes)
+		}
 		differ, fraction := c.differ[at], record.Fraction(c.elements, c.differ[at])
 		row.Agreement = &record.Agreement{
 			Status: record.StatusMeasured, Scope: record.ScopeAllFields,
