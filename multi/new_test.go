@@ -110,6 +110,16 @@ func TestCorruptLinks(t *testing.T) {
 				d[0], d[3] = d[3], d[0]
 			}
 		},
+		"spoils what kernels access": func(d []byte) {
+			if len(d) <= 16 { // copies are larger
+				d[0] ^= 1
+			}
+		},
+		"spoils what is copied": func(d []byte) {
+			if len(d) > 16 {
+				d[len(d)/2] ^= 1
+			}
+		},
 		"truncates": func(d []byte) { d[len(d)-1] = 0 },
 		"delays": func(d []byte) {
 			if len(d) >= 4 { // delivers the previous transfer's first byte
