@@ -30,6 +30,9 @@ func (l *launch) run(c *context) {
 		RaceCheck: c.e.cfg.raceCheck,
 		Cancel:    &c.dev.cancel,
 	}
+	if hook := c.e.cfg.corrupt; hook != nil {
+		v.OnPeer = func(mem *vm.Memory, data []byte, store bool) { c.corruptAccess(hook, mem, data, store) }
+	}
 	stats, fault := v.Run()
 	c.e.lanes.Add(stats.LaneInstructions)
 	if fault != nil {
@@ -37,6 +40,22 @@ func (l *launch) run(c *context) {
 	}
 	*l = launch{params: l.params[:0]}
 	c.e.launches.Put(l)
+}
+
+// corruptAccess passes what a kernel loads from or stores to a peer through
+// the hook of WithPeerCorruption. Host memory and the device's own pool are not
+// behind a link.
+func (c *context) corruptAccess(hook func(src, dst int, data []byte), mem *vm.Memory, data []byte, store bool) {
+	for _, d := range c.e.devices {
+		if d == c.dev || (mem != d.mem.plain.mem && mem != d.mem.pool.arena.mem) {
+			continue
+		}
+		if store {
+			hook(c.dev.ordinal, d.ordinal, data)
+		} else {
+			hook(d.ordinal, c.dev.ordinal, data)
+		}
+	}
 }
 
 // reachable are the memories that kernels of the context may access, its own

@@ -78,10 +78,10 @@ func WithCapability(f func(dev int) (major, minor int)) Option {
 	return func(c *config) { c.capability = f }
 }
 
-// WithPeerCorruption simulates a bad link: f may change the bytes that a copy
-// moves from device src to another device dst. It sees each copy as a whole,
-// and is called from several goroutines at once. Loads and stores of kernels on
-// a peer's memory stay as they are.
+// WithPeerCorruption simulates a bad link: f may change the bytes that cross
+// from device src to another device dst. It sees each copy as a whole, and
+// every load and store of a kernel on memory of a peer, atomics excepted; it is
+// called from several goroutines at once.
 func WithPeerCorruption(f func(src, dst int, data []byte)) Option {
 	return func(c *config) { c.corrupt = f }
 }
