@@ -273,3 +273,24 @@ func TestEmptyArraysNeedNoMemory(t *testing.T) {
 func countCalls(calls []string, name string) int {
 	return strings.Count(" "+strings.Join(calls, "  ")+" ", " "+name+" ")
 }
+
+// A slice knows that its memory is gone, also as a part, as another type, and
+// when the pool has handed the block out again.
+func TestFreedSlices(t *testing.T) {
+	v := newEnv(t)
+	s, err := cuda.Alloc[float32](v.c[0], 8)
+	require.NoError(t, err)
+	part, err := s.Sub(2, 4)
+	require.NoError(t, err)
+	retyped, err := cuda.Reinterpret[int32](s)
+	require.NoError(t, err)
+	assert.False(t, s.Freed() || part.Freed() || retyped.Freed())
+	require.NoError(t, cuda.Free(s))
+	again, err := cuda.Alloc[float32](v.c[0], 8)
+	require.NoError(t, err)
+	require.Equal(t, s.Addr(), again.Addr(), "the pool reuses the block")
+	assert.True(t, s.Freed() && part.Freed() && retyped.Freed())
+	assert.False(t, again.Freed())
+	require.NoError(t, cuda.Free(again))
+	assert.False(t, cuda.Slice[float32]{}.Freed(), "an absent slice has no memory")
+}

@@ -65,6 +65,10 @@ func (s Slice[T]) Device() *Device {
 	return s.c.dev
 }
 
+// Freed reports whether the memory was freed since s was made. Kernels get bare
+// addresses, so whoever launches them asks this first. No driver call.
+func (s Slice[T]) Freed() bool { return s.mem != nil && s.mem.gen.Load() != s.gen }
+
 // Sub is the part from index i up to, not including, j. It shares the memory
 // and cannot be freed by itself. No driver call.
 func (s Slice[T]) Sub(i, j int) (Slice[T], error) {
@@ -147,7 +151,7 @@ func (s Slice[T]) check(op, arg string, dev *Device) error {
 	switch {
 	case s.c == nil:
 		return badArg(op, arg, "is absent (the zero Slice)")
-	case s.mem != nil && s.mem.gen.Load() != s.gen:
+	case s.Freed():
 		return errClosed("memory of " + arg)
 	case s.c.dev.drv != dev.drv:
 		return badArg(op, arg, "belongs to another driver")

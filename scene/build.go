@@ -259,7 +259,13 @@ func (s *Scene) validateDeviceMeshes(ctx context.Context) error {
 		if m.fromFaces.IsNil() {
 			continue
 		}
-		if err := s.validateOnDevice(ctx, "Build", m.fromVertices, m.fromFaces); err != nil {
+		err := firstError(
+			checkMemory(s, "Build", "DeviceVertices", m.fromVertices),
+			checkMemory(s, "Build", "DeviceFaces", m.fromFaces))
+		if err == nil {
+			err = s.validateOnDevice(ctx, "Build", m.fromVertices, m.fromFaces)
+		}
+		if err != nil {
 			var arg *ArgumentError
 			if errors.As(err, &arg) {
 				return badArg(arg.Op, arg.Arg, "mesh %d: %s", i, arg.Detail)

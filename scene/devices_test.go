@@ -205,3 +205,66 @@ func TestTraverseReadsAndWritesAPeer(t *testing.T) {
 	require.Equal(t, want.exact(), a.download(call.Hits).exact())
 	require.NoError(t, call.Abandon())
 }
+
+// Freed memory has an address still, and the pool may have given it to somebody
+// else.
+func TestFreedMemoryIsRefused(t *testing.T) {
+	r := build(t, dynamic(meshT()))
+	two := i1.until(10)
+	two.active = []uint8{1}
+	good := r.upload(two)
+	freed := func(v []float32) cuda.Slice[float32] {
+		s, err := cuda.Upload(background, r.Stream(), v)
+		require.NoError(t, err)
+		require.NoError(t, cuda.Free(s))
+		return s
+	}
+	freedIDs, err := cuda.Upload(background, r.Stream(), []int32{0, 1, 2})
+	require.NoError(t, err)
+	require.NoError(t, cuda.Free(freedIDs))
+	freedMask, err := cuda.Upload(background, r.Stream(), two.active)
+	require.NoError(t, err)
+	require.NoError(t, cuda.Free(freedMask))
+	intersect := func(change func(*scene.Rays)) func() error {
+		return func() error {
+			rays := good
+			change(&rays)
+			_, err := r.Intersect(background, rays, scene.All)
+			return err
+		}
+	}
+	calls := map[string]func() error{
+		"O":      intersect(func(x *scene.Rays) { x.O = freed(two.o) }),
+		"D":      intersect(func(x *scene.Rays) { x.D = freed(two.d) }),
+		"TMax":   intersect(func(x *scene.Rays) { x.TMax = freed(two.tmax) }),
+		"Active": intersect(func(x *scene.Rays) { x.Active = freedMask }),
+		"vertices": func() error {
+			return r.UpdateMeshVerticesDevice(background, 0, freed(meshT().Vertices))
+		},
+		"DeviceVertices": func() error {
+			_, err := r.AddMesh(scene.Mesh{DeviceVertices: freed(meshT().Vertices), DeviceFaces: toDevice(r, meshT().Faces)})
+			return err
+		},
+		"DeviceFaces": func() error {
+			_, err := r.AddMesh(scene.Mesh{DeviceVertices: toDevice(r, meshT().Vertices), DeviceFaces: freedIDs})
+			return err
+		},
+	}
+	for arg, call := range calls {
+		var bad *scene.ArgumentError
+		require.ErrorAs(t, call(), &bad, arg)
+		assert.Equal(t, arg, bad.Arg)
+		assert.True(t, r.IsReady(), arg)
+	}
+	assert.Equal(t, float32(1), r.t1())
+
+	// The arrays of a mesh are needed until Build.
+	vertices, err := cuda.Upload(background, r.Stream(), meshT().Vertices)
+	require.NoError(t, err)
+	_, err = r.AddMesh(scene.Mesh{DeviceVertices: vertices, DeviceFaces: toDevice(r, meshT().Faces)})
+	require.NoError(t, err)
+	require.NoError(t, cuda.Free(vertices))
+	var bad *scene.ArgumentError
+	require.ErrorAs(t, r.Build(background), &bad)
+	assert.Equal(t, "DeviceVertices", bad.Arg)
+}

@@ -63,10 +63,10 @@ func (s *Scene) newMesh(m Mesh) (*mesh, error) {
 		}
 		vertexArg, faceArg = "DeviceVertices", "DeviceFaces"
 		vertices, faces = m.DeviceVertices.Len(), m.DeviceFaces.Len()
-		if err := s.checkDevice(op, vertexArg, m.DeviceVertices.Device()); err != nil {
+		if err := checkMemory(s, op, vertexArg, m.DeviceVertices); err != nil {
 			return nil, err
 		}
-		if err := s.checkDevice(op, faceArg, m.DeviceFaces.Device()); err != nil {
+		if err := checkMemory(s, op, faceArg, m.DeviceFaces); err != nil {
 			return nil, err
 		}
 	}

@@ -112,16 +112,11 @@ func (s *Scene) CheckRays(rays Rays, flags Flags) (n int64, err error) {
 	if !rays.Active.IsNil() && rays.Active.Len() != rows {
 		return 0, badArg(op, "Active", "has %d values, want %d or none", rays.Active.Len(), rows)
 	}
-	for _, c := range [...]struct {
-		arg string
-		dev *cuda.Device
-	}{
-		{"O", rays.O.Device()}, {"D", rays.D.Device()},
-		{"TMax", rays.TMax.Device()}, {"Active", rays.Active.Device()},
-	} {
-		if err := s.checkDevice(op, c.arg, c.dev); err != nil {
-			return 0, err
-		}
+	err = firstError(
+		checkMemory(s, op, "O", rays.O), checkMemory(s, op, "D", rays.D),
+		checkMemory(s, op, "TMax", rays.TMax), checkMemory(s, op, "Active", rays.Active))
+	if err != nil {
+		return 0, err
 	}
 	return int64(rows), nil
 }

@@ -237,6 +237,19 @@ func (s *Scene) checkDevice(op, arg string, d *cuda.Device) error {
 	return &cuda.WrongDeviceError{Arg: arg, Want: own.Ordinal(), Have: d.Ordinal()}
 }
 
+// checkMemory requires an array argument to be on the scene's device and not freed
+// yet: kernels get bare addresses, and the pool may have handed the memory out
+// again.
+func checkMemory[T cuda.Scalar](s *Scene, op, arg string, v cuda.Slice[T]) error {
+	if err := s.checkDevice(op, arg, v.Device()); err != nil {
+		return err
+	}
+	if v.Freed() {
+		return badArg(op, arg, "was freed before the call")
+	}
+	return nil
+}
+
 // Context is the context that the scene lives in.
 func (s *Scene) Context() *cuda.Context { return s.ctx }
 

@@ -48,7 +48,7 @@ func (s *Scene) UpdateMeshVerticesDevice(ctx context.Context, id int, vertices c
 	if err != nil {
 		return err
 	}
-	if err := s.checkDevice(op, "vertices", vertices.Device()); err != nil {
+	if err := checkMemory(s, op, "vertices", vertices); err != nil {
 		return err
 	}
 	if err := s.validateOnDevice(ctx, op, vertices, cuda.Slice[int32]{}); err != nil {
