@@ -145,6 +145,9 @@ func TestHardwareModules(t *testing.T) {
 	for _, name := range ptx.Names() {
 		image, err := ptx.Module(name)
 		require.NoError(t, err)
+		if bytes.Contains(image, []byte("_optix_")) {
+			continue // calls functions that only the OptiX compiler provides
+		}
 		m, err := u.c.LoadModule(image, cuda.JITOptions{})
 		require.NoError(t, err, "after the failures the context works: module %s", name)
 		for _, entry := range ptx.Entries(name) {

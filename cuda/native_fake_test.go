@@ -3,8 +3,8 @@
 package cuda
 
 import (
+	_ "embed"
 	"encoding/json"
-	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -122,13 +122,14 @@ type apiFacts struct {
 	}
 }
 
+// factsJSON is embedded so that the test binary runs away from its sources.
+//
+//go:embed cuapi/abi/cuda.json
+var factsJSON []byte
+
 var readFacts = sync.OnceValues(func() (map[string][][2]string, error) {
-	raw, err := os.ReadFile("cuapi/abi/cuda.json")
-	if err != nil {
-		return nil, err
-	}
 	var f apiFacts
-	if err := json.Unmarshal(raw, &f); err != nil {
+	if err := json.Unmarshal(factsJSON, &f); err != nil {
 		return nil, err
 	}
 	params := map[string][][2]string{}
