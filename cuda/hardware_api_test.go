@@ -123,7 +123,7 @@ func TestHardwareEveryEntryPoint(t *testing.T) {
 	p := peerFillParams{Dst: uint64(a), Count: words, Seed: 21}
 	must(api.LaunchKernel(fill, cuapi.D1(2), cuapi.D1(64), 0, s, cuda.ParamBytes(&p)))
 	must(api.MemcpyDtoDAsync(b, a, size, s))
-	must(api.MemcpyPeerAsync(far, ctx[1], b, ctx[0], size, s))
+	must(api.MemcpyPeerAsync(far, ctx[1], a, ctx[0], size, s))
 	must(api.MemsetD8Async(a, 1, size, s))
 	must(api.MemsetD32Async(b, 2, words, s))
 	must(api.EventRecord(end, s))
