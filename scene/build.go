@@ -34,7 +34,7 @@ func (s *Scene) Build(ctx context.Context) error {
 	if err != nil {
 		return s.fail("Build", err)
 	}
-	t, box, err := s.newTables(ctx, parts)
+	t, box, err := s.newTables(ctx, backend, parts)
 	if err != nil {
 		return s.fail("Build", err)
 	}
@@ -43,7 +43,7 @@ func (s *Scene) Build(ctx context.Context) error {
 	}
 	old := s.tables
 	s.tables = t
-	s.source.tables, s.source.plan = nil, nil // a replica no more
+	s.source.tables = nil // a replica no more
 	s.mask = make([]bool, t.edgeCount)
 	for i := range s.mask {
 		s.mask[i] = true
@@ -66,8 +66,8 @@ func (s *Scene) Build(ctx context.Context) error {
 		st.backend, st.reason = backend, reason
 		st.lo, st.hi = box.lo, box.hi
 	})
-	s.log.Debug("built scene", "faces", t.faceCount, "edges", t.edgeCount, "levels", len(t.tree.plan.levels)-1,
-		"cost", t.tree.plan.cost, "took", time.Since(start))
+	s.log.Debug("built scene", "faces", t.faceCount, "edges", t.edgeCount, "backend", backend, "why", reason,
+		"took", time.Since(start))
 	return nil
 }
 
@@ -179,13 +179,10 @@ func extractAll(meshes []*mesh, parts []part) error {
 	return checkLimit("edges", edges, maxEdges)
 }
 
-// newTables uploads the geometry and its tree and waits until they are complete.
-func (s *Scene) newTables(ctx context.Context, parts []part) (t *tables, box bounds, err error) {
+// newTables uploads the geometry, builds its search and waits until both are
+// complete.
+func (s *Scene) newTables(ctx context.Context, backend Backend, parts []part) (t *tables, box bounds, err error) {
 	t, vertices, faces, ids, offsets := layOut(parts)
-	tree, err := buildTree(ctx, vertices, faces)
-	if err != nil {
-		return nil, box, err
-	}
 	defer func() {
 		if err != nil {
 			err = firstError(err, s.freeTables(t))
@@ -201,13 +198,10 @@ func (s *Scene) newTables(ctx context.Context, parts []part) (t *tables, box bou
 	if err != nil {
 		return t, box, err
 	}
-	if t.tree, err = s.uploadTree(ctx, tree); err != nil {
-		return t, box, err
-	}
 	if err := s.derive(t); err != nil {
 		return t, box, err
 	}
-	box, t.tree.plan.cost, err = s.measure(ctx, t)
+	t.search, box, err = s.newSearch(ctx, backend, t, vertices, faces)
 	return t, box, err
 }
 

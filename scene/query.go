@@ -102,7 +102,7 @@ func (s *Scene) Intersect(ctx context.Context, rays Rays, flags Flags, opts ...C
 	}
 	if n := c.Hits.rows; n > 0 {
 		err = s.submit(c.Stream, func(sc cuda.Scope) error {
-			if err := s.traverse(sc, c.Stream, rays, c.Hits.winners, 0, n); err != nil {
+			if err := s.tables.search.traverse(sc, c.Stream, rays, c.Hits.winners, 0, n); err != nil {
 				return err // there are no winners to finalize
 			}
 			return s.finalize(sc, c.Stream, rays, c.Hits, 0, n)
@@ -131,7 +131,7 @@ func (s *Scene) submit(st *cuda.Stream, enqueue func(cuda.Scope) error) error {
 // memory this one may access, and are not checked for that.
 func (s *Scene) Traverse(st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error {
 	return s.enqueueRows("Traverse", st, rays, int64(winners.Len()), begin, count, func(sc cuda.Scope) error {
-		return s.traverse(sc, st, rays, winners, begin, count)
+		return s.tables.search.traverse(sc, st, rays, winners, begin, count)
 	})
 }
 
@@ -161,18 +161,6 @@ func (s *Scene) enqueueRows(op string, st *cuda.Stream, rays Rays, rows, begin, 
 		return nil
 	}
 	return s.submit(st, enqueue)
-}
-
-func (s *Scene) traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error {
-	tree := &s.tables.tree
-	p := traverseParams{
-		Rays: rays.columns(), Winners: winners.Addr(),
-		Nodes: tree.nodes.Addr(), Triangles: tree.triangles.Addr(),
-	}
-	return s.eachLaunch(begin, count, func(begin, count int64) error {
-		p.RowBegin, p.Count = begin, count
-		return launchRows(sc, s.kernels.traverse, st, count, &p)
-	})
 }
 
 func (s *Scene) finalize(sc cuda.Scope, st *cuda.Stream, rays Rays, h *Hits, begin, count int64) error {

@@ -10,18 +10,11 @@ import (
 type source struct {
 	master *Scene
 	tables *tables
-	plan   *treePlan
-}
-
-// sourceOf is what a copy of master made now would be a copy of.
-func sourceOf(master *Scene) source {
-	return source{master, master.tables, master.tables.tree.plan}
 }
 
 // Replicate makes s answer like master, a built scene of the same driver: it
-// copies tables and finished tree, or, when only vertices have changed since the
-// last copy, the vertices, and refits its own copy of the same tree with the same
-// kernels. Versions become the master's. Meshes added to s are dropped. For
+// copies tables and finished search, or, when only vertices have changed since the
+// last copy, the vertices, and updates its own copy of the search in the same way. Versions become the master's. Meshes added to s are dropped. For
 // schedulers.
 //
 // The copies are enqueued on the scene's stream, after earlier queries of s; later
@@ -51,14 +44,14 @@ func (s *Scene) Replicate(ctx context.Context, master *Scene) error {
 	}
 	defer master.turns.done(false)
 
-	if err := s.follow(master); err != nil {
+	if err := s.follow(ctx, master); err != nil {
 		return s.failed(op, err)
 	}
 	of := master.current()
 	of.pending = false
 	s.update(func(st *status) { *st = of })
 	s.mask = append([]bool(nil), master.mask...)
-	s.source = sourceOf(master)
+	s.source = source{master, master.tables}
 	return nil
 }
 
@@ -74,7 +67,7 @@ func (s *Scene) unfollow() error {
 	return m.order.forget(s.stream)
 }
 
-func (s *Scene) follow(master *Scene) error {
+func (s *Scene) follow(ctx context.Context, master *Scene) error {
 	for _, m := range s.meshes {
 		if err := s.freeStaged(m); err != nil {
 			return err
@@ -90,31 +83,43 @@ func (s *Scene) follow(master *Scene) error {
 	if err := s.order.beginChange(); err != nil {
 		return err
 	}
-	var err error
-	if s.tables != nil && last == sourceOf(master) {
-		err = cuda.CopyAsync(s.stream, s.tables.vertices, master.tables.vertices)
-		if err == nil {
-			err = s.derive(s.tables)
-		}
-	} else {
+	followed, err := false, error(nil)
+	if s.tables != nil && last == (source{master, master.tables}) {
+		followed, err = s.followVertices(master.tables)
+	}
+	if err == nil && !followed {
 		old := s.tables
-		s.tables, err = s.copyTables(master.tables)
+		s.tables, err = s.copyTables(ctx, master.tables)
 		err = firstError(err, s.freeTables(old))
 	}
 	return firstError(err, master.order.leave(s.stream), s.order.endChange())
 }
 
+// followVertices copies the vertices alone; false when the search of t cannot be
+// followed.
+func (s *Scene) followVertices(t *tables) (bool, error) {
+	if err := cuda.CopyAsync(s.stream, s.tables.vertices, t.vertices); err != nil {
+		return false, err
+	}
+	if err := s.derive(s.tables); err != nil {
+		return false, err
+	}
+	return s.tables.search.follow(t.search)
+}
+
 // copyTables enqueues a copy of t. After an error the copy is incomplete.
-func (s *Scene) copyTables(t *tables) (*tables, error) {
+func (s *Scene) copyTables(ctx context.Context, t *tables) (*tables, error) {
 	out := &tables{
 		shapes: t.shapes, vertexCount: t.vertexCount, faceCount: t.faceCount, edgeCount: t.edgeCount,
-		tree: deviceTree{plan: t.tree.plan},
 	}
-	return out, firstError(
+	err := firstError(
 		duplicate(s, &out.vertices, t.vertices), duplicate(s, &out.faces, t.faces),
 		duplicate(s, &out.normals, t.normals), duplicate(s, &out.shapeIDs, t.shapeIDs),
-		duplicate(s, &out.faceOffsets, t.faceOffsets), duplicate(s, &out.tree.nodes, t.tree.nodes),
-		duplicate(s, &out.tree.order, t.tree.order), duplicate(s, &out.tree.triangles, t.tree.triangles))
+		duplicate(s, &out.faceOffsets, t.faceOffsets))
+	if err == nil {
+		out.search, err = t.search.copyTo(ctx, s, out)
+	}
+	return out, err
 }
 
 func duplicate[T cuda.Scalar](s *Scene, dst *cuda.Slice[T], src cuda.Slice[T]) error {

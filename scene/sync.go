@@ -7,10 +7,6 @@ import (
 	"github.com/raymux/raymux/cuda"
 )
 
-// rebuildAt is how much the tree's cost may grow by refitting before Sync builds
-// a new one.
-const rebuildAt = 2
-
 // UpdateMeshVertices stages new vertices, 3V finite values in metres, for a
 // dynamic mesh. Queries see them after Sync; of several calls before it the last
 // one counts. The scene is unchanged after an error. No driver call.
@@ -158,7 +154,7 @@ func releaseAll(s *Scene, all []cuda.Slice[float32]) error {
 	return first
 }
 
-// commit writes the vertices into the tables and refits or rebuilds the tree.
+// commit writes the vertices into the tables and updates the search.
 func (s *Scene) commit(ctx context.Context, edited []int, fresh []cuda.Slice[float32]) (box bounds, err error) {
 	defer func() { err = firstError(err, releaseAll(s, fresh)) }()
 	if err := s.order.beginChange(); err != nil {
@@ -181,43 +177,8 @@ func (s *Scene) commit(ctx context.Context, edited []int, fresh []cuda.Slice[flo
 	if err := s.derive(t); err != nil {
 		return box, err
 	}
-	box, cost, err := s.measure(ctx, t)
-	if err != nil {
+	if box, err = t.search.update(ctx, edited); err != nil {
 		return box, err
-	}
-	if cost > rebuildAt*t.tree.plan.cost {
-		s.log.Debug("rebuilding tree", "cost", cost, "at build", t.tree.plan.cost)
-		if box, err = s.rebuild(ctx); err != nil {
-			return box, err
-		}
 	}
 	return box, s.order.endChange()
-}
-
-// rebuild replaces the tree by a new one over the committed vertices.
-func (s *Scene) rebuild(ctx context.Context) (box bounds, err error) {
-	t := s.tables
-	vertices, err := cuda.Download(ctx, s.stream, t.vertices)
-	if err != nil {
-		return box, err
-	}
-	faces, err := cuda.Download(ctx, s.stream, t.faces)
-	if err != nil {
-		return box, err
-	}
-	host, err := buildTree(ctx, vertices, faces)
-	if err != nil {
-		return box, err
-	}
-	tree, err := s.uploadTree(ctx, host)
-	if err != nil {
-		return box, err
-	}
-	old := t.tree
-	t.tree = tree
-	if err := firstError(s.freeTree(&old), s.derive(t)); err != nil {
-		return box, err
-	}
-	box, t.tree.plan.cost, err = s.measure(ctx, t)
-	return box, err
 }

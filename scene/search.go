@@ -1,0 +1,37 @@
+package scene
+
+import (
+	"context"
+
+	"github.com/raymux/raymux/cuda"
+)
+
+// search finds the first triangle of every ray in the committed geometry of one
+// scene. Every backend has one, and nothing else in the package knows which. A
+// search belongs to one set of tables, whose vertices it reads; its methods are
+// called by the holder of an exclusive turn, traverse by the holder of any.
+type search interface {
+	// update follows the vertices of the edited shapes, which have changed in the
+	// tables. It may rebuild, and waits for the device. It returns the box around
+	// all triangles.
+	update(ctx context.Context, edited []int) (bounds, error)
+	// copyTo makes a search of s over t, a copy of the tables, that answers like
+	// this one. It enqueues work on the stream of s and does not wait for it.
+	copyTo(ctx context.Context, s *Scene, t *tables) (search, error)
+	// follow does to a copy of original what update did to original since the
+	// copy, without waiting; false when a new copy is needed. The vertices of the
+	// tables are up to date.
+	follow(original search) (bool, error)
+	// traverse enqueues the search of rows [begin, begin+count) on st and stores a
+	// primitive id or -1 in the same rows of winners.
+	traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error
+	// free returns the memory, for work that follows on the scene's stream. It
+	// works on a search whose construction failed.
+	free() error
+}
+
+// newSearch builds the search of a backend over t, from the host form of its
+// vertices and faces (global vertex ids), and waits until it is complete.
+func (s *Scene) newSearch(ctx context.Context, backend Backend, t *tables, vertices []float32, faces []int32) (search, bounds, error) {
+	return s.newTreeSearch(ctx, t, vertices, faces)
+}
