@@ -134,6 +134,9 @@ func free[T Scalar](op string, st *Stream, s Slice[T]) error {
 	if b == nil {
 		return nil
 	}
+	if s.Freed() {
+		return errClosed("memory of s") // and b may serve somebody else by now
+	}
 	if s.addr != b.addr || s.Bytes() != b.bytes {
 		return badArg(op, "s", "is %d bytes at %#x, a part of an array of %d bytes at %#x; only the whole array can be freed", s.Bytes(), s.addr, b.bytes, b.addr)
 	}
@@ -143,15 +146,17 @@ func free[T Scalar](op string, st *Stream, s Slice[T]) error {
 	if !b.gen.CompareAndSwap(s.gen, s.gen+1) {
 		return errClosed("memory of s")
 	}
+	// Once put has returned, b may serve somebody else, with a child of its own.
+	c, child := b.c, b.child
 	var err error
 	if b.size == 0 {
 		if b.release != nil {
 			b.release()
 		}
 	} else {
-		err = b.c.pool.put(st, b)
+		err = c.pool.put(st, b)
 	}
-	return firstError(err, b.c.release(b.child))
+	return firstError(err, c.release(child))
 }
 
 // get takes a block for s from the cache or from the driver. The caller holds

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -293,4 +294,37 @@ func TestFreedSlices(t *testing.T) {
 	assert.False(t, again.Freed())
 	require.NoError(t, cuda.Free(again))
 	assert.False(t, cuda.Slice[float32]{}.Freed(), "an absent slice has no memory")
+}
+
+// Blocks that go from one goroutine to another through the pool are accounted for
+// once: a leak report names the arrays that are alive and no others.
+func TestPoolFromManyGoroutines(t *testing.T) {
+	v := newEnv(t, cuda.WithLeakSites())
+	c, err := v.c[0].Device().Retain()
+	require.NoError(t, err)
+	const goroutines = 8
+	var held [goroutines]cuda.Slice[float32]
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for range 2000 {
+				s, err := cuda.Alloc[float32](c, 64)
+				if !assert.NoError(t, err) || !assert.NoError(t, cuda.Free(s)) {
+					return
+				}
+			}
+			s, err := cuda.Alloc[float32](c, 64)
+			assert.NoError(t, err)
+			held[g] = s
+		})
+	}
+	wg.Wait()
+	var leak *cuda.LeakError
+	require.ErrorAs(t, c.Close(), &leak)
+	require.Len(t, leak.Leaks, 1)
+	assert.Equal(t, goroutines, leak.Leaks[0].Count)
+	assert.Len(t, leak.Leaks[0].Sites, goroutines)
+	for _, s := range held {
+		require.NoError(t, cuda.Free(s))
+	}
 }
