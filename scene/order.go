@@ -18,52 +18,111 @@ type order struct {
 	mu      sync.Mutex
 	changes int64 // how often changed was recorded
 	lanes   map[*cuda.Stream]*lane
+	sweepAt int // how many lanes make enter look for idle ones
 }
+
+// sweepMin is the least number of other streams worth a look for idle ones.
+const sweepMin = 64
 
 // lane is what is known about one other stream.
 type lane struct {
-	done *cuda.Event // recorded after every query on the stream
-	seen int64       // changes that the stream has waited for
-	used bool        // queries were enqueued since the last change
+	done  *cuda.Event // recorded after every query on the stream
+	seen  int64       // changes that the stream has waited for
+	used  bool        // queries were enqueued since the last change
+	calls int         // queries being submitted; the lane is kept while there are any
 }
 
-// enter makes st ready for a query. The caller holds a turn.
+// enter makes st ready for a query; leave must follow unless it fails. The caller
+// holds a turn.
 func (o *order) enter(st *cuda.Stream) error {
 	if st == o.own {
 		return nil
 	}
+	l, behind, err := o.lane(st)
+	if err == nil && behind {
+		err = st.Wait(o.changed)
+	}
 	o.mu.Lock()
-	l, changes := o.lanes[st], o.changes
-	behind := l == nil || l.seen < changes
-	o.mu.Unlock()
-	if l == nil {
-		e, err := st.Context().NewEvent(cuda.EventOptions{})
-		if err != nil {
-			return err
+	defer o.mu.Unlock()
+	if err == nil {
+		l.seen = o.changes
+	} else if l != nil {
+		l.calls--
+	}
+	return err
+}
+
+// lane is the lane of st with one more call, and whether the stream has yet to
+// wait for a change.
+func (o *order) lane(st *cuda.Stream) (l *lane, behind bool, err error) {
+	join := func() bool { // needs mu
+		if l = o.lanes[st]; l != nil {
+			l.calls++
+			behind = l.seen < o.changes
 		}
+		return l != nil
+	}
+	o.mu.Lock()
+	found, sweep := join(), len(o.lanes) >= max(o.sweepAt, sweepMin)
+	o.mu.Unlock()
+	if found {
+		return l, behind, nil
+	}
+	if sweep {
+		if err := o.sweep(); err != nil {
+			return nil, false, err
+		}
+	}
+	e, err := st.Context().NewEvent(cuda.EventOptions{})
+	if err != nil {
+		return nil, false, err
+	}
+	o.mu.Lock()
+	found = join()
+	if !found {
+		l, behind = &lane{done: e, calls: 1}, true
+		o.lanes[st] = l
+	}
+	o.mu.Unlock()
+	if found { // another goroutine was faster
+		err = e.Close()
+	}
+	return l, behind, err
+}
+
+// sweep forgets streams whose queries have run. Without it a scene that never
+// changes would keep an event for every stream that was ever used, for callers
+// that make a stream per request.
+func (o *order) sweep() error {
+	o.mu.Lock()
+	idle := make(map[*cuda.Stream]*lane)
+	for st, l := range o.lanes {
+		if l.calls == 0 {
+			l.calls++ // so that nobody else drops it
+			idle[st] = l
+		}
+	}
+	o.mu.Unlock()
+	var ended []*cuda.Event
+	for st, l := range idle {
+		// A failing query means a failing device, which other calls report.
+		ready, err := l.done.Query()
 		o.mu.Lock()
-		if l = o.lanes[st]; l == nil {
-			l = &lane{done: e}
-			o.lanes[st] = l
-			e = nil
+		l.calls--
+		if ready && err == nil && l.calls == 0 && o.lanes[st] == l {
+			delete(o.lanes, st)
+			ended = append(ended, l.done)
 		}
 		o.mu.Unlock()
-		if e != nil { // another goroutine was faster
-			if err := e.Close(); err != nil {
-				return err
-			}
-		}
-	}
-	if !behind {
-		return nil
-	}
-	if err := st.Wait(o.changed); err != nil {
-		return err
 	}
 	o.mu.Lock()
-	l.seen = max(l.seen, changes)
+	o.sweepAt = 2 * len(o.lanes)
 	o.mu.Unlock()
-	return nil
+	var first error
+	for _, e := range ended {
+		first = firstError(first, e.Close())
+	}
+	return first
 }
 
 // leave marks the end of a query on st, also of one that failed half-way.
@@ -75,7 +134,11 @@ func (o *order) leave(st *cuda.Stream) error {
 	l := o.lanes[st]
 	l.used = true
 	o.mu.Unlock()
-	return st.Record(l.done)
+	err := st.Record(l.done)
+	o.mu.Lock()
+	l.calls--
+	o.mu.Unlock()
+	return err
 }
 
 // beginChange makes the scene's stream wait for every earlier query. The caller

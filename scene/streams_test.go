@@ -9,7 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/cuda/wrap"
 	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/gputest"
 )
 
 func (r *rig) stream() *cuda.Stream {
@@ -168,4 +171,86 @@ func TestSteadyLoopAllocatesNothingFromTheDriver(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, want.exact(), r.download(h).exact())
 	require.NoError(t, h.Close())
+}
+
+// A server may make a stream per request and never change its scene: what the
+// scene remembers of streams does not grow.
+func TestManyStreamsOnASceneThatNeverChanges(t *testing.T) {
+	var ledger *wrap.Ledger
+	g := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
+		ledger = wrap.NewLedger(api)
+		return ledger
+	})
+	r := openOn(t, g.Context(t, 0))
+	r.add(dynamic(meshT()))
+	require.NoError(t, r.Build(background))
+	rays := r.upload(i1)
+	require.NoError(t, r.Stream().Synchronize(background))
+	held := r.stream()
+	request := func() {
+		st, err := r.Context().NewStream(cuda.StreamOptions{})
+		require.NoError(t, err)
+		h, err := r.Intersect(background, rays, scene.None, scene.OnStream(st))
+		require.NoError(t, err)
+		got, err := cuda.Download(background, st, h.T)
+		require.NoError(t, err)
+		require.Equal(t, []float32{1}, got)
+		require.NoError(t, h.Close())
+		require.NoError(t, st.Close())
+	}
+	hits, err := r.Intersect(background, rays, scene.None, scene.OnStream(held))
+	require.NoError(t, err)
+	for range 500 {
+		request()
+	}
+	assert.Less(t, ledger.Total().Events, 250)
+
+	// Streams that were forgotten are ordered like new ones.
+	hits, err = r.Intersect(background, rays, scene.None, scene.OnStream(held), scene.Into(hits))
+	require.NoError(t, err)
+	r.update(0, up(meshT(), 2))
+	r.sync()
+	got, err := cuda.Download(background, held, hits.T)
+	require.NoError(t, err)
+	assert.Equal(t, []float32{1}, got)
+	hits, err = r.Intersect(background, rays, scene.None, scene.OnStream(held), scene.Into(hits))
+	require.NoError(t, err)
+	got, err = cuda.Download(background, held, hits.T)
+	require.NoError(t, err)
+	assert.Equal(t, []float32{3}, got)
+	require.NoError(t, hits.Close())
+}
+
+// The same from many goroutines, some of which keep a stream.
+func TestManyStreamsFromManyGoroutines(t *testing.T) {
+	r := build(t, dynamic(meshT()))
+	rays := r.upload(i1)
+	require.NoError(t, r.Stream().Synchronize(background))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			var st *cuda.Stream
+			var err error
+			for k := range 60 {
+				if st == nil {
+					if st, err = r.Context().NewStream(cuda.StreamOptions{}); !assert.NoError(t, err) {
+						return
+					}
+				}
+				h, err := r.Intersect(background, rays, scene.None, scene.OnStream(st))
+				if !assert.NoError(t, err) {
+					return
+				}
+				got, err := cuda.Download(background, st, h.T)
+				assert.NoError(t, err)
+				assert.Equal(t, []float32{1}, got)
+				assert.NoError(t, h.Close())
+				if i%2 == 0 || k == 59 {
+					assert.NoError(t, st.Close())
+					st = nil
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
