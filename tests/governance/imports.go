@@ -25,27 +25,28 @@ type Package struct {
 // may import. A package that is not listed is a program, an example or a
 // test, and may import anything that is public.
 var mayImport = map[string][]string{
-	"ptx":          {"ptx/manifest"},
-	"ptx/manifest": {},
-	"chunked":      {},
-	"offload":      {"chunked"},
-	"cuda/cuapi":   {},
-	"cuda/dl":      {},
-	"cuda/wrap":    {"cuda/cuapi"},
-	"cuda/emu/vm":  {},
-	"cuda/emu":     {"cuda/cuapi", "cuda/emu/vm"},
-	"cuda":         {"cuda/cuapi", "cuda/dl", "cuda/emu"},
-	"cuda/nccl":    {"cuda", "cuda/cuapi", "cuda/dl"},
-	"cuda/mpi":     {"cuda/dl"},
-	"optixabi":     {"cuda/dl"},
-	"scene":        {"cuda", "cuda/cuapi", "optixabi", "ptx"},
-	"multi":        {"cuda", "cuda/cuapi", "cuda/nccl", "scene", "chunked", "offload", "ptx"},
-	"tests/oracle": {},
+	"ptx":                {"ptx/manifest"},
+	"ptx/manifest":       {},
+	"chunked":            {},
+	"offload":            {"chunked"},
+	"cuda/cuapi":         {},
+	"cuda/dl":            {},
+	"cuda/wrap":          {"cuda/cuapi"},
+	"cuda/emu/vm":        {},
+	"cuda/emu":           {"cuda/cuapi", "cuda/emu/vm"},
+	"cuda":               {"cuda/cuapi", "cuda/dl", "cuda/emu"},
+	"cuda/nccl":          {"cuda", "cuda/cuapi", "cuda/dl"},
+	"cuda/mpi":           {"cuda/dl"},
+	"optixabi":           {"cuda/dl"},
+	"optixabi/fakeoptix": {"cuda/dl", "optixabi"},
+	"scene":              {"cuda", "cuda/cuapi", "optixabi", "ptx"},
+	"multi":              {"cuda", "cuda/cuapi", "cuda/nccl", "scene", "chunked", "offload", "ptx"},
+	"tests/oracle":       {},
 }
 
 // unsafeOK lists the packages in which unsafe may appear. In scene it is one
 // file only, see OneUnsafeFile.
-var unsafeOK = []string{"cuda", "cuda/dl", "cuda/emu", "cuda/emu/vm", "cuda/nccl", "cuda/mpi", "optixabi", "scene"}
+var unsafeOK = []string{"cuda", "cuda/dl", "cuda/emu", "cuda/emu/vm", "cuda/nccl", "cuda/mpi", "optixabi", "optixabi/fakeoptix", "scene"}
 
 // outside lists the foreign modules that a library package may depend on.
 var outside = []string{Purego, "golang.org/x/sys"}
