@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/raymux/raymux/ptx/manifest"
@@ -51,6 +52,17 @@ func Entries(module string) []string {
 		return slices.Clone(m.Entries)
 	}
 	return nil
+}
+
+// OptiX reports whether a module holds device programs of OptiX, which OptiX
+// compiles and the driver's own loader refuses.
+func OptiX(module string) bool {
+	s, err := committed()
+	if err != nil {
+		return false
+	}
+	m := s.manifest.Module(module)
+	return m != nil && slices.ContainsFunc(m.Imports, func(name string) bool { return strings.HasPrefix(name, "_optix_") })
 }
 
 // ManifestDigest is the SHA-256 of the manifest in hexadecimal, one number

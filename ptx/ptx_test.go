@@ -67,3 +67,9 @@ func TestUnknownModule(t *testing.T) {
 	assert.Contains(t, err.Error(), "link")
 	assert.Nil(t, ptx.Entries("no-such"))
 }
+
+func TestModulesOfOptiX(t *testing.T) {
+	for name, want := range map[string]bool{"optix_closest": true, "optix_support": false, "link": false, "no-such": false} {
+		assert.Equal(t, want, ptx.OptiX(name), name)
+	}
+}

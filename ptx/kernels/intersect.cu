@@ -2,20 +2,8 @@
 // computes every continuous column from it. A row searched on another device
 // costs four bytes on the way back, and all searches share one finalize.
 
+#include "rays.cuh"
 #include "tree.cuh"
-
-// Rays of a batch: rows of three floats; t_max and active may be null.
-struct RayColumns {
-    const float* o;
-    const float* d;
-    const float* t_max;
-    const u8* active;
-};
-
-__device__ __forceinline__ float row_t_max(const RayColumns& rays, i64 row)
-{
-    return rays.t_max ? rays.t_max[row] : F32_MAX;
-}
 
 struct TraverseParams {
     RayColumns rays;
@@ -34,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(128) traverse(const __grid_constant
     }
     const i64 row = p.row_begin + i;
     i32 winner = -1;
-    if (!p.rays.active || p.rays.active[row]) {
+    if (row_active(p.rays, row)) {
         Ray r;
         if (prepare_ray(r, load3(p.rays.o, row), load3(p.rays.d, row), row_t_max(p.rays, row))) {
             winner = closest_hit(r, p.nodes, p.triangles);

@@ -3,7 +3,7 @@
 // of the winner.
 #pragma once
 
-#include "arith.cuh"
+#include "rays.cuh"
 
 // An inner node holds the boxes of both children, so that one 64-byte fetch
 // decides about two subtrees.
@@ -37,9 +37,6 @@ __device__ __forceinline__ i32 leaf_count(i32 child) { return ((~child) & 3) + 1
 // the builder refuses to emit a tree deeper than this.
 #define TREE_STACK 48
 
-// Lower end of the accepted interval, in units of the direction.
-#define RAY_T_MIN 1e-6f
-
 // A ray prepared for the search.
 struct Ray {
     f32x3 o;
@@ -71,17 +68,13 @@ __device__ __forceinline__ float box_reciprocal(float d)
     return fminf(fmaxf(quot(1.0f, d), -limit), limit);
 }
 
-// Prepares a ray; false when the row cannot hit anything: a component is not
-// finite, the direction is zero, or the interval is empty.
+// Prepares a ray; false when it cannot hit anything.
 __device__ __forceinline__ bool prepare_ray(Ray& r, f32x3 o, f32x3 d, float t_max)
 {
-    if (!is_finite(o) || !is_finite(d) || !(t_max >= RAY_T_MIN)) {
+    if (!can_hit(o, d, t_max)) {
         return false;
     }
     const float m = max_abs(d);
-    if (m == 0.0f) {
-        return false;
-    }
     r.o = o;
     r.t_max = fminf(t_max, F32_MAX);
     r.o_abs = max_abs(o);

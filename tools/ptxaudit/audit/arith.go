@@ -53,10 +53,11 @@ func (p *policy) checkPTX(m policyModule, file string, text *ptxText) (out findi
 		out.add(file, "policy: the module exports no kernel, so it is not reproducible")
 	}
 	for _, name := range text.imports() {
-		if !slices.Contains(p.Imports, name) {
+		if known := p.facts != nil && strings.HasPrefix(name, devicePrefix); !known && !slices.Contains(p.Imports, name) {
 			out.add(file, "ABI: calls %s, which is neither defined here nor a declared import", name)
 		}
 	}
+	out = append(out, p.checkDevice(file, text)...)
 	for _, f := range text.functions {
 		free := p.isConservative(m.Name, f.name)
 		for _, s := range f.statements {

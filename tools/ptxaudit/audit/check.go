@@ -211,6 +211,9 @@ func checkParams(file string, text *ptxText, mod *manifest.Module) (out findings
 		for _, n := range e.paramBytes {
 			have += n
 		}
+		if _, raygen := deviceProgram(e.name); raygen {
+			have += text.constantBytes
+		}
 		if rec := mod.Params[i]; have != rec.Bytes || len(e.paramBytes) > 1 {
 			out.add(file, "module %s: entry %s takes %d parameters of %d bytes, recorded one of %d bytes",
 				mod.Name, e.name, len(e.paramBytes), have, rec.Bytes)

@@ -32,8 +32,21 @@ var (
 	arrayTag  = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// param returns the struct that a kernel takes, or "" for none.
+var launchParamsTag = regexp.MustCompile(`__constant__\s+(\w+)\s+` + launchParams + `\s*;`)
+
+// param returns the struct that a kernel takes, or "" for none. That of a ray
+// generation program is the type of the constant block.
 func (s cStructs) param(kernel string) (string, error) {
+	if program, raygen := deviceProgram(kernel); program {
+		m := launchParamsTag.FindStringSubmatch(s.code)
+		switch {
+		case !raygen:
+			return "", nil
+		case m == nil:
+			return "", fmt.Errorf("no definition `__constant__ T %s;` found for %s", launchParams, kernel)
+		}
+		return m[1], nil
+	}
 	for _, m := range kernelTag.FindAllStringSubmatch(s.code, -1) {
 		if m[1] != kernel {
 			continue

@@ -30,6 +30,13 @@ type policy struct {
 	// Imports are functions that a module may call without defining them.
 	Imports  []string         `json:"imports"`
 	External []policyExternal `json:"external"`
+	// DeviceABI is what device programs of OptiX may call.
+	DeviceABI struct {
+		Facts string `json:"facts"` // file with the functions and their registers
+		ABIs  []int  `json:"abis"`  // every module must compile under all of them
+	} `json:"device_abi"`
+
+	facts *deviceFacts
 }
 
 type policyModule struct {
@@ -67,7 +74,7 @@ func (t tree) policy() (*policy, error) {
 	if err := dec.Decode(&p); err != nil {
 		return nil, fmt.Errorf("%s: %w", policyPath, err)
 	}
-	return &p, nil
+	return &p, t.readFacts(&p)
 }
 
 // options is the whole option vector of a module.

@@ -14,6 +14,7 @@ type ptxText struct {
 	addressSize        int
 	compiler           string // version in the compiler's own comment, "" without one
 	functions          []ptxFunction
+	constantBytes      int // of the launch parameters of device programs
 }
 
 type ptxFunction struct {
@@ -21,6 +22,8 @@ type ptxFunction struct {
 	entry bool
 	// paramBytes are the sizes of an entry's parameters.
 	paramBytes []int
+	// registers are the kinds (u32, u64, f32 ...) by name without its number.
+	registers  map[string]string
 	statements []ptxStatement
 }
 
@@ -126,7 +129,11 @@ func (p *ptxText) split(code string) error {
 			if fn != nil {
 				if s, ok := statement(code[start:i], at); ok {
 					fn.statements = append(fn.statements, s)
+				} else {
+					fn.declare(code[start:i])
 				}
+			} else if m := constantTag.FindStringSubmatch(code[start:i]); m != nil {
+				p.constantBytes, _ = strconv.Atoi(m[1])
 			}
 			start = i + 1
 		}

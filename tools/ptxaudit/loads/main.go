@@ -1,5 +1,5 @@
-// Command loads creates every committed PTX module on every device, looks up
-// each of its kernels, and prints the claim level "loads" with what it was
+// Command loads creates every committed PTX module of kernels on every device,
+// looks up each of its kernels, and prints the claim level "loads" with what it was
 // seen on. It needs a GPU and its driver.
 //
 //	go run ./tools/ptxaudit/loads
@@ -43,13 +43,13 @@ func loadAll(drv *cuda.Driver, out io.Writer) error {
 		claim = "emulated, no claim about hardware"
 	}
 	for _, d := range drv.Devices() {
-		kernels, err := loadOn(d)
+		modules, kernels, err := loadOn(d)
 		if err != nil {
 			return fmt.Errorf("device %d (%s): %w", d.Ordinal(), d.Name(), err)
 		}
 		major, minor := d.Capability()
 		if _, err := fmt.Fprintf(out, "%s (%d modules, %d kernels, manifest %.12s; device %d, compute capability %d.%d, driver %d.%d)\n",
-			claim, len(ptx.Names()), kernels, ptx.ManifestDigest(), d.Ordinal(), major, minor,
+			claim, modules, kernels, ptx.ManifestDigest(), d.Ordinal(), major, minor,
 			drv.Version()/1000, drv.Version()%1000/10); err != nil {
 			return err
 		}
@@ -57,21 +57,26 @@ func loadAll(drv *cuda.Driver, out io.Writer) error {
 	return nil
 }
 
-// loadOn returns how many kernels the modules export on a device.
-func loadOn(d *cuda.Device) (kernels int, err error) {
+// loadOn returns how many modules it loaded on a device and how many kernels they
+// export. Device programs of OptiX are not its business.
+func loadOn(d *cuda.Device) (modules, kernels int, err error) {
 	c, err := d.Retain()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	for _, name := range ptx.Names() {
+		if ptx.OptiX(name) {
+			continue // compiled by OptiX, see raymux info -v
+		}
 		n, err := loadModule(c, name)
 		if err != nil {
-			return 0, fmt.Errorf("module %s: %w", name, err)
+			return 0, 0, fmt.Errorf("module %s: %w", name, err)
 		}
+		modules++
 		kernels += n
 	}
-	return kernels, nil
+	return modules, kernels, nil
 }
 
 func loadModule(c *cuda.Context, name string) (kernels int, err error) {
