@@ -178,8 +178,9 @@ func (s *Scene) open() error {
 }
 
 // Close releases every replica and context. It waits for calls that have
-// their turn, refuses later ones, may be called twice, and returns the first
-// failure. Free results and uploads before it: what is still alive is
+// their turn, refuses later ones, and returns the first failure, also when it is
+// called again. What only reads the set, like Version and Master, keeps working.
+// Free results and uploads before it: what is still alive is
 // reported as leaked.
 func (s *Scene) Close() error {
 	done, err := s.turn.take(context.Background())
@@ -187,13 +188,13 @@ func (s *Scene) Close() error {
 		return err
 	}
 	defer done()
-	if s.closed.Swap(true) {
-		return nil
+	if !s.closed.Swap(true) {
+		s.closeErr = s.release()
 	}
-	return s.release()
+	return s.closeErr
 }
 
-// release frees what exists, last first.
+// release frees what exists, last first. The lists stay, for methods that read them.
 func (s *Scene) release() error {
 	var errs []error
 	for _, r := range slices.Backward(s.replicas) {
@@ -202,6 +203,5 @@ func (s *Scene) release() error {
 	for _, c := range slices.Backward(s.ctxs) {
 		errs = append(errs, c.Close())
 	}
-	s.replicas, s.ctxs = nil, nil
 	return firstError(errs)
 }

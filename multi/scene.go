@@ -25,6 +25,7 @@ type Scene struct {
 
 	turn     turn
 	closed   atomic.Bool
+	closeErr error // of the first Close; guarded by turn
 	diverged atomic.Pointer[DivergedError]
 }
 
@@ -152,7 +153,11 @@ func (s *Scene) Sync(ctx context.Context) error {
 		return m.Sync(ctx)
 	}
 	if err := m.Sync(ctx); err != nil {
-		return s.diverge("Sync", s.master().fail("Sync", err))
+		err = s.master().fail("Sync", err)
+		if m.IsReady() {
+			return err // nothing was committed anywhere
+		}
+		return s.diverge("Sync", err)
 	}
 	return s.replicate(ctx, "Sync")
 }
@@ -176,8 +181,10 @@ func (s *Scene) SetEdgeMask(mask []bool) error {
 	return s.lockStep("SetEdgeMask")
 }
 
-// replicate copies the master's scene to the remotes and compares versions.
+// replicate copies the master's scene to the remotes and compares versions. The
+// master has changed by now, so it does not stop when ctx ends.
 func (s *Scene) replicate(ctx context.Context, op string) error {
+	ctx = context.WithoutCancel(ctx)
 	for _, r := range s.replicas[1:] {
 		if err := r.scene.Replicate(ctx, s.master().scene); err != nil {
 			return s.diverge(op, r.fail("copying the scene to the replica", err))
