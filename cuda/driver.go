@@ -23,6 +23,9 @@ type Driver struct {
 	abandoned atomic.Int64 // handles collected without Close
 	streams   atomic.Uint64
 
+	attachMu sync.Mutex
+	attached []attachment
+
 	closeOnce sync.Once
 	closed    atomic.Bool
 	closeErr  error
@@ -102,14 +105,17 @@ func (d *Driver) Devices() []*Device { return append([]*Device(nil), d.devices..
 // Close. Their driver resources stay allocated until the process ends.
 func (d *Driver) AbandonedHandles() int64 { return d.abandoned.Load() }
 
-// Close refuses new contexts. It returns a *LeakError when contexts are still
-// held, which then stay usable. The library stays loaded, because the driver
-// owns threads. Later calls return what the first returned. No driver call.
+// Close refuses new contexts and closes the attachments. It returns a *LeakError
+// when contexts are still held, which then stay usable. The library stays loaded,
+// because the driver owns threads. Later calls return what the first returned. No
+// driver call but those of attachments.
 func (d *Driver) Close() error {
 	d.closeOnce.Do(func() {
 		d.closed.Store(true)
+		d.closeErr = d.detach()
 		if n := d.contexts.Load(); n > 0 {
-			d.closeErr = &LeakError{Parent: "the driver", Leaks: []Leak{{Kind: "context", Count: int(n)}}}
+			d.closeErr = firstError(d.closeErr,
+				&LeakError{Parent: "the driver", Leaks: []Leak{{Kind: "context", Count: int(n)}}})
 		}
 	})
 	return d.closeErr
