@@ -43,7 +43,8 @@ func isChild() bool { return os.Getenv(childVariable) != "" }
 
 // TestHardwareFaultLosesOneDevice writes to an address that belongs to nobody.
 // The device is lost to the process, with the driver's code and without further
-// driver calls; the other device works on, and everything can be closed.
+// driver calls; the other device works on, unless the driver takes it along, and
+// everything can be closed.
 func TestHardwareFaultLosesOneDevice(t *testing.T) {
 	if !isChild() {
 		inChild(t, faultyVariable+"=0")
@@ -89,8 +90,16 @@ func TestHardwareFaultLosesOneDevice(t *testing.T) {
 		assert.ErrorIs(t, err, cuapi.ErrorIllegalAddress, name)
 	}
 	assert.NoError(t, good.c.Lost())
-	require.NoError(t, good.fillWords(good.s, y, 3, 1, 64))
-	assert.Equal(t, patterns(100, 3), download(good, y), "the other device works on")
+	if err := good.fillWords(good.s, y, 3, 1, 64); gputest.Native() && err != nil {
+		// Some drivers (580.159 on two H200s) end every context of the process
+		// with the one that faulted. Then the other device says so, too.
+		assert.ErrorIs(t, err, cuda.ErrDeviceLost)
+		assert.ErrorIs(t, err, cuapi.ErrorIllegalAddress)
+		assert.Error(t, good.c.Lost())
+	} else {
+		require.NoError(t, err)
+		assert.Equal(t, patterns(100, 3), download(good, y), "the other device works on")
+	}
 	assert.NoError(t, pinned.Close())
 	assert.NoError(t, event.Close())
 }
