@@ -1,10 +1,9 @@
 package optixabi
 
 import (
+	"runtime"
 	"sync"
 	"unsafe"
-
-	"runtime"
 )
 
 const (
