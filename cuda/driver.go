@@ -13,6 +13,7 @@ import (
 // safe for use by several goroutines.
 type Driver struct {
 	api      cuapi.API
+	native   *native // api, when it is the driver library without a wrapper
 	log      *slog.Logger
 	emulated bool
 	version  int
@@ -43,6 +44,7 @@ func OpenAPI(api cuapi.API, opts ...Option) (*Driver, error) {
 	if cfg.wrap != nil {
 		d.api = cfg.wrap(api)
 	}
+	d.native, _ = d.api.(*native)
 	if err := d.start(); err != nil {
 		return nil, err
 	}

@@ -62,19 +62,29 @@ func (f *Function) launch(s *Stream, grid, block cuapi.Dim3, shared uint32, para
 		return errClosed("module of kernel " + f.name)
 	}
 	defer f.m.gate.exit()
+	if r := s.c.dev.drv.launchKernel(f.h, grid, block, shared, s.h, params); r != cuapi.Success {
+		return s.c.dev.failure("cuLaunchKernel", r, "kernel "+f.name)
+	}
+	return nil
+}
+
+// launchKernel keeps params out of the heap: what a call through an interface
+// is given may live on, for all the compiler knows, so that params would move
+// there with the caller's struct. The native driver is called directly;
+// everybody else gets a copy.
+func (d *Driver) launchKernel(f cuapi.Function, grid, block cuapi.Dim3, shared uint32, s cuapi.Stream, params []byte) cuapi.Result {
+	if d.native != nil {
+		return d.native.LaunchKernel(f, grid, block, shared, s, params)
+	}
 	pb := paramBlocks.Get().(*paramBlock)
+	defer paramBlocks.Put(pb)
 	var args []byte
 	if len(params) <= len(pb) {
 		args = pb[:copy(pb[:], params)]
 	} else {
 		args = append([]byte(nil), params...)
 	}
-	r := s.c.dev.drv.api.LaunchKernel(f.h, grid, block, shared, s.h, args)
-	paramBlocks.Put(pb)
-	if r != cuapi.Success {
-		return s.c.dev.failure("cuLaunchKernel", r, "kernel "+f.name)
-	}
-	return nil
+	return d.api.LaunchKernel(f, grid, block, shared, s, args)
 }
 
 // checkLaunch refuses what no launch can do, before the driver is called.

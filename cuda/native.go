@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/raymux/raymux/cuda/cuapi"
@@ -17,8 +18,10 @@ import (
 // call allocates nothing once a block exists.
 type native struct {
 	table
-	mu   sync.Mutex
-	free *block
+	// spare is the block of a goroutine that calls alone, which needs no lock.
+	spare atomic.Pointer[block]
+	mu    sync.Mutex
+	free  *block
 }
 
 var _ cuapi.API = (*native)(nil)
@@ -51,6 +54,10 @@ type block struct {
 
 // get borrows a block whose results are zero.
 func (n *native) get() *block {
+	if b := n.spare.Swap(nil); b != nil {
+		b.out = [maxOut]uint64{}
+		return b
+	}
 	n.mu.Lock()
 	b := n.free
 	if b == nil {
@@ -66,6 +73,9 @@ func (n *native) get() *block {
 // put gives a block back.
 func (n *native) put(b *block) {
 	b.hold = nil
+	if n.spare.CompareAndSwap(nil, b) {
+		return
+	}
 	n.mu.Lock()
 	b.next = n.free
 	n.free = b
