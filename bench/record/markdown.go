@@ -83,6 +83,9 @@ func eachPage(root string, f func(path, old, new string) error) error {
 	if err != nil {
 		return err
 	}
+	if readme := filepath.Join(root, "README.md"); exists(readme) {
+		pages = append(pages, readme)
+	}
 	var all []error
 	for _, path := range slices.Sorted(slices.Values(pages)) {
 		text, err := os.ReadFile(path)
@@ -100,6 +103,11 @@ func eachPage(root string, f func(path, old, new string) error) error {
 		all = append(all, f(path, old, fresh))
 	}
 	return errors.Join(all...)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // renderTables returns a page with every shown record regenerated.

@@ -54,6 +54,13 @@ func TestTables(t *testing.T) {
 	write(strings.Replace(string(text), tableEnd, "", 1))
 	require.ErrorContains(t, CheckTables(dir), "does not end")
 
+	require.NoError(t, os.Remove(page))
+	page = filepath.Join(dir, "README.md")
+	write(tableBegin + name + " -->\n" + tableEnd + "\n")
+	require.ErrorContains(t, CheckTables(dir), "README.md")
+	require.NoError(t, WriteTables(dir))
+	require.NoError(t, CheckTables(dir))
+
 	write(tableBegin + EvidencePath + "/missing.json -->\n" + tableEnd + "\n")
 	require.ErrorIs(t, CheckTables(dir), os.ErrNotExist)
 }
