@@ -1,6 +1,7 @@
 package meshfile
 
 import (
+	"bytes"
 	"bufio"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func (l *lexer) number(what string) (float32, error) {
 }
 
 func (l *lexer) parseFloat(w []byte, what string) (float32, error) {
-	v, err := strconv.ParseFloat(string(w), 32)
+	v, err := parseDecimal(w, 32)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, l.fault(what+", a number", "%s", fileio.Quote(w))
 	}
@@ -142,4 +143,13 @@ func (l *lexer) parseFloat(w []byte, what string) (float32, error) {
 		return 0, l.fault(what+", a finite float32", "%s", fileio.Quote(w))
 	}
 	return float32(v), nil
+}
+
+// parseDecimal is strconv.ParseFloat without the notations that only Go source has: in a mesh file 1_0 and 0x1p3 are
+// damage.
+func parseDecimal(w []byte, bits int) (float64, error) {
+	if bytes.ContainsAny(w, "_xX") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(string(w), bits)
 }

@@ -118,7 +118,7 @@ func (p *plyText) next(t *plyType) (float64, error) {
 		return float64(v), nil
 	}
 	// A float is rounded once, from its decimal text; a double keeps its precision until the caller rounds it.
-	v, err := strconv.ParseFloat(string(w), int(8*t.size))
+	v, err := parseDecimal(w, int(8*t.size))
 	if err != nil && !math.IsInf(v, 0) {
 		return 0, p.lex.fault("a number", "%s", fileio.Quote(w))
 	}
