@@ -1,8 +1,8 @@
 package meshfile
 
 import (
-	"bytes"
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
