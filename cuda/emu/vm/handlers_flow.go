@@ -103,23 +103,19 @@ func call(c *compiler) {
 	if len(ops) > 0 {
 		c.fail("unexpected operand after the arguments")
 	}
-	for _, f := range c.prog.funcs {
-		if f.name != target.name {
-			continue
-		}
-		if f.entry {
-			c.fail("%s is a kernel", f.name)
-		}
-		if !f.ast.hasBody {
-			c.library(f.name, rets)
-			return
-		}
+	f := c.prog.byName[target.name]
+	switch {
+	case f == nil:
+		c.fail("unknown function %s", target.name)
+	case f.entry:
+		c.fail("%s is a kernel", f.name)
+	case !f.ast.hasBody:
+		c.library(f.name, rets)
+	default:
 		site.callee = f
 		site.bind(c, f.ast, rets, args)
 		c.emit(in)
-		return
 	}
-	c.fail("unknown function %s", target.name)
 }
 
 // prototype finds what an indirect call passes: a .callprototype, or the first of .calltargets.
@@ -129,10 +125,8 @@ func (c *compiler) prototype(name string) *funcAST {
 			return p
 		}
 		for _, t := range sc.tables[name] {
-			for _, f := range c.prog.funcs {
-				if f.name == t {
-					return f.ast
-				}
+			if f := c.prog.byName[t]; f != nil {
+				return f.ast
 			}
 		}
 	}

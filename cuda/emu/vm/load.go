@@ -50,9 +50,11 @@ func build(mod *moduleAST, text string) (p *Program, err error) {
 		p.globals = append(p.globals, Variable{Name: v.name, Space: v.space, Size: v.size, Align: v.align,
 			Init: v.init, Relocs: v.relocs, Line: v.line})
 	}
+	p.byName = make(map[string]*function, len(mod.funcs))
 	for i, a := range mod.funcs {
-		p.funcs = append(p.funcs, &function{name: a.name, index: i, entry: a.entry, ast: a, preds: 2,
-			params: a.params, rets: a.rets})
+		f := &function{name: a.name, index: i, entry: a.entry, ast: a, preds: 2, params: a.params, rets: a.rets}
+		p.funcs = append(p.funcs, f)
+		p.byName[f.name] = f
 	}
 	for _, v := range p.globals {
 		for _, r := range v.Relocs {

@@ -94,6 +94,7 @@ type moduleAST struct {
 	target       string
 	vars         []*variable
 	funcs        []*funcAST
+	index        map[string]int // of funcs, by name
 }
 
 const (
@@ -152,7 +153,7 @@ func (p *parser) word(what string) token {
 }
 
 func parseModule(src string) (m *moduleAST, err error) {
-	p := &parser{lex: lexer{src: src, line: 1}, mod: &moduleAST{}, seen: map[string]bool{}}
+	p := &parser{lex: lexer{src: src, line: 1}, mod: &moduleAST{index: map[string]int{}}, seen: map[string]bool{}}
 	defer func() {
 		if r := recover(); r != nil {
 			pe, ok := r.(parseError)

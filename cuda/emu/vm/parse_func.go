@@ -31,17 +31,16 @@ func (p *parser) function(t token, extern bool) {
 	default:
 		p.fail(p.tok.line, "", "expected a body, found %q", p.tok.text)
 	}
-	for i, g := range p.mod.funcs {
-		if g.name == f.name {
-			if g.hasBody && f.hasBody {
-				p.fail(name.line, t.text, "%s is defined twice", f.name)
-			}
-			if f.hasBody {
-				p.mod.funcs[i] = f
-			}
-			return
+	if i, ok := p.mod.index[f.name]; ok {
+		if p.mod.funcs[i].hasBody && f.hasBody {
+			p.fail(name.line, t.text, "%s is defined twice", f.name)
 		}
+		if f.hasBody {
+			p.mod.funcs[i] = f
+		}
+		return
 	}
+	p.mod.index[f.name] = len(p.mod.funcs)
 	p.mod.funcs = append(p.mod.funcs, f)
 }
 

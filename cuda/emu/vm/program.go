@@ -3,6 +3,7 @@ package vm
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Space is a PTX state space.
@@ -41,12 +42,21 @@ type LoadError struct {
 	Msg    string // what was found and what was expected
 }
 
-// Error returns line, opcode and message in one line.
+// Error returns line, opcode and message in one line. Of words without end, which only damaged
+// text has, it shows the beginning.
 func (e *LoadError) Error() string {
 	if e.Opcode == "" {
-		return fmt.Sprintf("ptx line %d: %s", e.Line, e.Msg)
+		return fmt.Sprintf("ptx line %d: %s", e.Line, clip(e.Msg))
 	}
-	return fmt.Sprintf("ptx line %d: %s: %s", e.Line, e.Opcode, e.Msg)
+	return fmt.Sprintf("ptx line %d: %s: %s", e.Line, clip(e.Opcode), clip(e.Msg))
+}
+
+func clip(s string) string {
+	const most = 400
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
 // Program is a loaded PTX module. It is immutable and safe for use from several goroutines.
@@ -56,6 +66,7 @@ type Program struct {
 	kernels      []*Kernel
 	globals      []Variable
 	funcs        []*function
+	byName       map[string]*function
 	lines        []string
 	sites        int // memory instructions
 }
@@ -87,12 +98,11 @@ func (p *Program) Globals() []Variable { return slices.Clone(p.globals) }
 // FunctionAddress returns the value that the address of a device function has in this program,
 // for relocations that name functions.
 func (p *Program) FunctionAddress(name string) (uint64, bool) {
-	for i, f := range p.funcs {
-		if f.name == name {
-			return functionAddress(i), true
-		}
+	f := p.byName[name]
+	if f == nil {
+		return 0, false
 	}
-	return 0, false
+	return functionAddress(f.index), true
 }
 
 // functionAddress never yields zero for a real function: code may compare pointers with null.
