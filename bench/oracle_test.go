@@ -53,7 +53,8 @@ func compareWithOracle(t *testing.T, s *trial, rows int) {
 	require.Less(t, ambiguous, rows/20+2, "the comparison must bite")
 	require.Greater(t, hit, rows/5)
 	for k, want := range oracle.NewCanonical(mesh.Vertices, mesh.Faces).Winners(rows, ray) {
-		require.Equal(t, want, int(prim[at(k)]), "row %d", at(k))
+		require.Equal(t, want.Prim, int(prim[at(k)]), "row %d", at(k))
+		require.Equal(t, math.Float32bits(want.T), math.Float32bits(distance[at(k)]), "row %d: t", at(k))
 	}
 }
 

@@ -1,6 +1,7 @@
 package scene_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -20,8 +21,9 @@ func requireOracle(t *testing.T, m scene.Mesh, b batch, maxAmbiguous float64) {
 	winners := oracle.NewCanonical(m.Vertices, m.Faces).Winners(n, b.ray)
 	ambiguous, hits := 0, 0
 	for i := range n {
-		require.EqualValues(t, winners[i], got.global[i], "row %d", i)
 		r := got.row(i)
+		require.EqualValues(t, winners[i].Prim, r.global, "row %d", i)
+		require.Equal(t, math.Float32bits(winners[i].T), math.Float32bits(r.t), "row %d: t", i)
 		require.NoError(t, exact[i].Check(oracle.Answer{
 			Prim: int(r.global), T: r.t, B1: r.uv[0], B2: r.uv[1], N: r.n,
 		}), "row %d", i)

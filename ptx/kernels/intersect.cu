@@ -61,29 +61,30 @@ struct Hit {
     i32 shape, prim, local;
 };
 
+// The columns of a winner. A winner of our own search always has them. One that
+// another tracer found may be edge-on to the canonical test, or beyond the bound by
+// its t: such a row becomes a miss.
 __device__ __forceinline__ bool finalize_hit(Hit& h, const FinalizeParams& p, i64 row, i32 winner)
 {
     const f32x3 v0 = load3(p.vertices, p.faces[3 * (i64)winner]);
     const f32x3 v1 = load3(p.vertices, p.faces[3 * (i64)winner + 1]);
     const f32x3 v2 = load3(p.vertices, p.faces[3 * (i64)winner + 2]);
-    const f32x3 d = load3(p.rays.d, row);
-    const f32x3 e1 = sub(v1, v0);
-    const f32x3 e2 = sub(v2, v0);
-    const f32x3 s = sub(load3(p.rays.o, row), v0);
-    const f32x3 pv = cross(d, e2);
-    const f32x3 qv = cross(s, e1);
-    const float det = dot(e1, pv);
-    h.t = quot(dot(e2, qv), det);
-    h.b1 = quot(dot(s, pv), det);
-    h.b2 = quot(dot(d, qv), det);
-    if (det == 0.0f || !is_finite(h.t) || !is_finite(h.b1) || !is_finite(h.b2)) {
+    Frame f;
+    make_frame(f, load3(p.rays.o, row), load3(p.rays.d, row));
+    const Edges e = see_triangle(f, v0, v1, v2);
+    const float sum = edge_sum(e);
+    h.t = crossing_t(f, e, sum);
+    h.b0 = quot(e.u, sum);
+    h.b1 = quot(e.v, sum);
+    h.b2 = quot(e.w, sum);
+    if (sum == 0.0f || !is_finite(h.t) || !is_finite(h.b0) || !is_finite(h.b1) || !is_finite(h.b2)) {
         return false;
     }
-    // The search compared its own t; the value that is returned obeys the bound too.
     if (h.t > row_t_max(p.rays, row)) {
         return false;
     }
-    h.b0 = sub(sub(1.0f, h.b1), h.b2);
+    const f32x3 e1 = sub(v1, v0);
+    const f32x3 e2 = sub(v2, v0);
     h.p = f32x3{fmadd(h.b2, e2.x, fmadd(h.b1, e1.x, v0.x)), fmadd(h.b2, e2.y, fmadd(h.b1, e1.y, v0.y)),
                 fmadd(h.b2, e2.z, fmadd(h.b1, e1.z, v0.z))};
     h.n = unit(cross(e1, e2));

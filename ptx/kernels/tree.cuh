@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rays.cuh"
+#include "triangle.cuh"
 
 // An inner node holds the boxes of both children, so that one 64-byte fetch
 // decides about two subtrees.
@@ -39,11 +40,7 @@ __device__ __forceinline__ i32 leaf_count(i32 child) { return ((~child) & 3) + 1
 
 // A ray prepared for the search.
 struct Ray {
-    f32x3 o;
-    // Sheared frame of the triangle test: the axis along which |d| is largest
-    // becomes z, the other two follow in the order that keeps the winding.
-    i32 kx, ky, kz;
-    float sx, sy, dz;
+    Frame frame; // of the triangle test
     float t_max;
     // Box test: reciprocals of d scaled by a power of two to |d|_inf in [1,2), so
     // that their clamping cannot matter at any length of d. Parameters in that
@@ -52,11 +49,6 @@ struct Ray {
     float t_scale;
     float o_abs;
 };
-
-__device__ __forceinline__ float component(f32x3 a, i32 k)
-{
-    return k == 0 ? a.x : (k == 1 ? a.y : a.z);
-}
 
 // 1/d with the magnitude limited to 2^60; zeros of both signs give +2^60.
 __device__ __forceinline__ float box_reciprocal(float d)
@@ -74,25 +66,12 @@ __device__ __forceinline__ bool prepare_ray(Ray& r, f32x3 o, f32x3 d, float t_ma
     if (!can_hit(o, d, t_max)) {
         return false;
     }
-    const float m = max_abs(d);
-    r.o = o;
+    make_frame(r.frame, o, d);
     r.t_max = fminf(t_max, F32_MAX);
     r.o_abs = max_abs(o);
 
-    r.kz = m == fabsf(d.x) ? 0 : (m == fabsf(d.y) ? 1 : 2);
-    r.kx = r.kz == 2 ? 0 : r.kz + 1;
-    r.ky = r.kx == 2 ? 0 : r.kx + 1;
-    r.dz = component(d, r.kz);
-    if (r.dz < 0.0f) {
-        const i32 k = r.kx;
-        r.kx = r.ky;
-        r.ky = k;
-    }
-    r.sx = quot(component(d, r.kx), r.dz);
-    r.sy = quot(component(d, r.ky), r.dz);
-
     // Subnormal lengths share the smallest normal exponent.
-    i32 exponent = __float_as_int(m) >> 23;
+    i32 exponent = __float_as_int(max_abs(d)) >> 23;
     exponent = exponent < 1 ? 1 : exponent;
     r.t_scale = __int_as_float(exponent << 23);
     const float shrink = quot(1.0f, r.t_scale);
@@ -100,56 +79,6 @@ __device__ __forceinline__ bool prepare_ray(Ray& r, f32x3 o, f32x3 d, float t_ma
     r.inv.y = box_reciprocal(mul(d.y, shrink));
     r.inv.z = box_reciprocal(mul(d.z, shrink));
     return true;
-}
-
-__device__ __forceinline__ float exact_edge(float a, float b, float c, float d)
-{
-    // Products of two f32 values are exact in f64.
-    return __double2float_rn(__dsub_rn(__dmul_rn((double)a, (double)b), __dmul_rn((double)c, (double)d)));
-}
-
-// The canonical triangle test: the parameter of the crossing, or a negative number.
-// A pure function of the ray and the stored vertices. Interval bounds are the
-// caller's.
-__device__ __forceinline__ float triangle_crossing(const Ray& r, f32x3 v0, f32x3 v1, f32x3 v2)
-{
-    const f32x3 a = sub(v0, r.o);
-    const f32x3 b = sub(v1, r.o);
-    const f32x3 c = sub(v2, r.o);
-    const float az = component(a, r.kz);
-    const float bz = component(b, r.kz);
-    const float cz = component(c, r.kz);
-    const float ax = sub(component(a, r.kx), mul(r.sx, az));
-    const float ay = sub(component(a, r.ky), mul(r.sy, az));
-    const float bx = sub(component(b, r.kx), mul(r.sx, bz));
-    const float by = sub(component(b, r.ky), mul(r.sy, bz));
-    const float cx = sub(component(c, r.kx), mul(r.sx, cz));
-    const float cy = sub(component(c, r.ky), mul(r.sy, cz));
-
-    float u = dop(cx, by, cy, bx);
-    float v = dop(ax, cy, ay, cx);
-    float w = dop(bx, ay, by, ax);
-    // Only an underflow makes the compensated form zero where the exact value is
-    // not: f64 has room for it.
-    if (u == 0.0f) {
-        u = exact_edge(cx, by, cy, bx);
-    }
-    if (v == 0.0f) {
-        v = exact_edge(ax, cy, ay, cx);
-    }
-    if (w == 0.0f) {
-        w = exact_edge(bx, ay, by, ax);
-    }
-    if ((u < 0.0f || v < 0.0f || w < 0.0f) && (u > 0.0f || v > 0.0f || w > 0.0f)) {
-        return -1.0f;
-    }
-    const float det = add(add(u, v), w);
-    if (det == 0.0f) {
-        return -1.0f;
-    }
-    // Depth first, then the length of the direction: 1/dz alone could overflow.
-    const float depth = quot(add(add(mul(u, az), mul(v, bz)), mul(w, cz)), det);
-    return quot(depth, r.dz);
 }
 
 // The best crossing so far: smallest t, then smallest primitive id.
@@ -177,7 +106,7 @@ __device__ __forceinline__ void test_leaf(Winner& best, const Ray& r, const floa
         if (__float_as_int(b.w) != 0) {
             continue;
         }
-        const float t = triangle_crossing(r, f32x3{a.x, a.y, a.z}, f32x3{b.x, b.y, b.z}, f32x3{c.x, c.y, c.z});
+        const float t = triangle_crossing(r.frame, f32x3{a.x, a.y, a.z}, f32x3{b.x, b.y, b.z}, f32x3{c.x, c.y, c.z});
         offer(best, t, __float_as_int(a.w));
     }
 }
@@ -188,12 +117,12 @@ __device__ __forceinline__ void test_leaf(Winner& best, const Ray& r, const floa
 __device__ __forceinline__ float box_entry(const Ray& r, float e, float lx, float hx, float ly, float hy, float lz,
                                            float hz)
 {
-    const float x0 = mul(sub(sub(lx, e), r.o.x), r.inv.x);
-    const float x1 = mul(sub(add(hx, e), r.o.x), r.inv.x);
-    const float y0 = mul(sub(sub(ly, e), r.o.y), r.inv.y);
-    const float y1 = mul(sub(add(hy, e), r.o.y), r.inv.y);
-    const float z0 = mul(sub(sub(lz, e), r.o.z), r.inv.z);
-    const float z1 = mul(sub(add(hz, e), r.o.z), r.inv.z);
+    const float x0 = mul(sub(sub(lx, e), r.frame.o.x), r.inv.x);
+    const float x1 = mul(sub(add(hx, e), r.frame.o.x), r.inv.x);
+    const float y0 = mul(sub(sub(ly, e), r.frame.o.y), r.inv.y);
+    const float y1 = mul(sub(add(hy, e), r.frame.o.y), r.inv.y);
+    const float z0 = mul(sub(sub(lz, e), r.frame.o.z), r.inv.z);
+    const float z1 = mul(sub(add(hz, e), r.frame.o.z), r.inv.z);
     const float enter = fmaxf(fmaxf(fminf(x0, x1), fminf(y0, y1)), fmaxf(fminf(z0, z1), 0.0f));
     const float leave = fminf(fminf(fmaxf(x0, x1), fmaxf(y0, y1)), fmaxf(z0, z1));
     // 1 + 4 * 2^-23 exceeds 1 + 2*gamma, the error of the two products.

@@ -50,9 +50,16 @@ func (c *Canonical) Winner(o, d [3]float32, tmax float32) (prim int, t float32) 
 	return prim, t
 }
 
+// Closest is the winner of one ray and its t, which the library must return
+// bit by bit.
+type Closest struct {
+	Prim int
+	T    float32
+}
+
 // Winners answers rays 0..n-1 on all cores.
-func (c *Canonical) Winners(n int, ray func(i int) (o, d [3]float32, tmax float32)) []int {
-	out := make([]int, n)
+func (c *Canonical) Winners(n int, ray func(i int) (o, d [3]float32, tmax float32)) []Closest {
+	out := make([]Closest, n)
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
@@ -60,7 +67,7 @@ func (c *Canonical) Winners(n int, ray func(i int) (o, d [3]float32, tmax float3
 		go func() {
 			defer wg.Done()
 			for i := w; i < n; i += workers {
-				out[i], _ = c.Winner(ray(i))
+				out[i].Prim, out[i].T = c.Winner(ray(i))
 			}
 		}()
 	}

@@ -93,8 +93,8 @@ func compareWithBruteForce(t *testing.T, mesh meshfile.Mesh, o, d, tmax []float3
 			hit++
 		}
 	}
-	for i, prim := range oracle.NewCanonical(mesh.Vertices, mesh.Faces).Winners(len(answers), ray) {
-		assert.Equal(t, prim, answers[i].Prim, "row %d", i)
+	for i, want := range oracle.NewCanonical(mesh.Vertices, mesh.Faces).Winners(len(answers), ray) {
+		assert.Equal(t, want, oracle.Closest{Prim: answers[i].Prim, T: answers[i].T}, "row %d", i)
 	}
 	t.Logf("%d faces, %d rays: %d unambiguous hits, %d ambiguous rows", len(mesh.Faces)/3, len(answers), hit, ambiguous)
 	assert.Greater(t, hit, len(answers)/4, "the rays must aim at the mesh")
