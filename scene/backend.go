@@ -1,15 +1,24 @@
 package scene
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/raymux/raymux/cuda"
+)
 
 // Backend is how rays find triangles.
 type Backend int
 
 // Backends of Options.
 const (
-	// Auto takes the best backend that every device of the scene supports.
+	// Auto takes OptiX when every device of the scene has ray-tracing cores and
+	// OptiX is available, and CUDA otherwise.
 	Auto Backend = iota
-	// OptiX searches structures that the driver builds.
+	// OptiX searches structures that the driver builds. Where it cannot run, Build
+	// fails.
 	OptiX
 	// CUDA is Raymux' own search tree and kernels, which also run on the
 	// emulator.
@@ -29,16 +38,67 @@ func (b Backend) String() string {
 	return fmt.Sprintf("Backend(%d)", int(b))
 }
 
-// resolveBackend says which backend answers a request, and why.
-func resolveBackend(want Backend) (Backend, string, error) {
-	switch want {
+// ParseBackend reads the name of a backend.
+func ParseBackend(name string) (Backend, error) {
+	for _, b := range []Backend{Auto, OptiX, CUDA} {
+		if b.String() == name {
+			return b, nil
+		}
+	}
+	return 0, badArg("ParseBackend", "name", "is %q, want auto, optix or cuda", name)
+}
+
+// noOptixVariable switches OptiX off when it is 1 or true.
+const noOptixVariable = "RAYMUX_NO_OPTIX"
+
+// optixDisabled is asked for at every Build, so that a running program can be told.
+func optixDisabled() bool {
+	v := os.Getenv(noOptixVariable)
+	return v == "1" || strings.EqualFold(v, "true")
+}
+
+// resolveBackend says which backend answers the scene's request, and why.
+func (s *Scene) resolveBackend() (Backend, string, error) {
+	switch s.want {
 	case CUDA:
 		return CUDA, "requested", nil
-	case Auto:
-		return CUDA, "this build has no OptiX tracer", nil
 	case OptiX:
-		return 0, "", fmt.Errorf("%w: OptiX was requested, but this build has no OptiX tracer; use Auto or CUDA",
-			ErrBackendUnavailable)
+		if _, err := openOptix(s.ctx.Device(), s.log); err != nil {
+			return 0, "", err
+		}
+		return OptiX, "requested", nil
+	case Auto:
+		return s.chooseBackend()
 	}
-	return 0, "", badArg("Build", "Options.Backend", "is %v, want Auto, OptiX or CUDA", want)
+	return 0, "", badArg("Build", "Options.Backend", "is %v, want Auto, OptiX or CUDA", s.want)
+}
+
+func (s *Scene) chooseBackend() (Backend, string, error) {
+	devices := append([]*cuda.Device{s.ctx.Device()}, s.replicas...)
+	for _, d := range devices {
+		if major, minor := d.Capability(); !mayHaveRTCores(major, minor) {
+			return CUDA, fmt.Sprintf("device %d (%s, compute capability %d.%d) has no ray-tracing cores",
+				d.Ordinal(), d.Name(), major, minor), nil
+		}
+	}
+	for _, d := range devices {
+		x, err := openOptix(d, s.log)
+		if errors.Is(err, ErrBackendUnavailable) {
+			return CUDA, strings.TrimPrefix(err.Error(), ErrBackendUnavailable.Error()+": "), nil
+		}
+		if err != nil {
+			return 0, "", err
+		}
+		if x.rtCores == 0 {
+			return CUDA, fmt.Sprintf("device %d (%s) has no ray-tracing cores", d.Ordinal(), d.Name()), nil
+		}
+	}
+	return OptiX, "every device has ray-tracing cores", nil
+}
+
+// mayHaveRTCores is false for the chips of which none has ray-tracing cores: V100,
+// A100, H100 and H200. Only OptiX knows of the others, and asking it costs tenths of
+// a second.
+func mayHaveRTCores(major, minor int) bool {
+	return !(minor == 0 && (major == 7 || major == 8 || major == 9))
 }

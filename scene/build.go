@@ -25,7 +25,7 @@ func (s *Scene) Build(ctx context.Context) error {
 	if len(s.meshes) == 0 {
 		return ErrNoMesh
 	}
-	backend, reason, err := resolveBackend(s.want)
+	backend, reason, err := s.resolveBackend()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *Scene) Build(ctx context.Context) error {
 		st.geometry++
 		st.mask++
 		st.edges = t.edgeCount
-		st.backend, st.reason = backend, reason
+		st.backend, st.reason, st.origin = backend, reason, t.search.origin()
 		st.lo, st.hi = box.lo, box.hi
 	})
 	s.log.Debug("built scene", "faces", t.faceCount, "edges", t.edgeCount, "backend", backend, "why", reason,

@@ -48,7 +48,7 @@ func (s *Scene) Replicate(ctx context.Context, master *Scene) error {
 		return s.failed(op, err)
 	}
 	of := master.current()
-	of.pending = false
+	of.pending, of.origin = false, s.tables.search.origin()
 	s.update(func(st *status) { *st = of })
 	s.mask = append([]bool(nil), master.mask...)
 	s.source = source{master, master.tables}
@@ -85,7 +85,7 @@ func (s *Scene) follow(ctx context.Context, master *Scene) error {
 	}
 	followed, err := false, error(nil)
 	if s.tables != nil && last == (source{master, master.tables}) {
-		followed, err = s.followVertices(master.tables)
+		followed, err = s.followVertices(ctx, master.tables)
 	}
 	if err == nil && !followed {
 		old := s.tables
@@ -97,14 +97,14 @@ func (s *Scene) follow(ctx context.Context, master *Scene) error {
 
 // followVertices copies the vertices alone; false when the search of t cannot be
 // followed.
-func (s *Scene) followVertices(t *tables) (bool, error) {
+func (s *Scene) followVertices(ctx context.Context, t *tables) (bool, error) {
 	if err := cuda.CopyAsync(s.stream, s.tables.vertices, t.vertices); err != nil {
 		return false, err
 	}
 	if err := s.derive(s.tables); err != nil {
 		return false, err
 	}
-	return s.tables.search.follow(t.search)
+	return s.tables.search.follow(ctx, t.search)
 }
 
 // copyTables enqueues a copy of t. After an error the copy is incomplete.

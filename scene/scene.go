@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/raymux/raymux/cuda"
@@ -16,6 +17,9 @@ type Options struct {
 	// Stream is where the scene works and, without OnStream, where queries are
 	// enqueued. Nil: a new stream, which Close closes.
 	Stream *cuda.Stream
+	// Replicas are the devices that will hold copies of the scene, which Auto takes
+	// into account. For schedulers.
+	Replicas []*cuda.Device
 	// Logger receives builds and rebuilds at debug level. Nil: nothing.
 	Logger *slog.Logger
 }
@@ -37,6 +41,7 @@ type Scene struct {
 	stream    *cuda.Stream
 	ownStream bool
 	want      Backend
+	replicas  []*cuda.Device
 	log       *slog.Logger
 	kernels   *kernels
 	order     order
@@ -66,7 +71,7 @@ type status struct {
 	version, geometry, mask int64
 	shapes, meshes, edges   int
 	backend                 Backend
-	reason                  string
+	reason, origin          string
 	lo, hi                  [3]float32
 }
 
@@ -79,6 +84,7 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 	}
 	s := &Scene{
 		ctx: c, stream: opts.Stream, want: opts.Backend, log: opts.Logger,
+		replicas:      slices.Clone(opts.Replicas),
 		rowsPerLaunch: maxLaunchRows,
 	}
 	if s.log == nil {
@@ -294,6 +300,11 @@ func (s *Scene) Bounds() (lo, hi [3]float32) {
 
 // Backend is the backend of the last Build, Auto before it.
 func (s *Scene) Backend() Backend { return s.current().backend }
+
+// Origin says where the search structures of the scene come from: "built" by its
+// own Build, or as a replica "copied", "relocated" (moved OptiX structures) or
+// "rebuilt" from copied geometry. Empty before the first Build.
+func (s *Scene) Origin() string { return s.current().origin }
 
 // BackendReason says why that backend was chosen.
 func (s *Scene) BackendReason() string { return s.current().reason }

@@ -16,15 +16,18 @@ type search interface {
 	// all triangles.
 	update(ctx context.Context, edited []int) (bounds, error)
 	// copyTo makes a search of s over t, a copy of the tables, that answers like
-	// this one. It enqueues work on the stream of s and does not wait for it.
+	// this one. It enqueues work on the stream of s.
 	copyTo(ctx context.Context, s *Scene, t *tables) (search, error)
 	// follow does to a copy of original what update did to original since the
-	// copy, without waiting; false when a new copy is needed. The vertices of the
+	// copy; false when a new copy is needed. The vertices of the
 	// tables are up to date.
-	follow(original search) (bool, error)
+	follow(ctx context.Context, original search) (bool, error)
 	// traverse enqueues the search of rows [begin, begin+count) on st and stores a
 	// primitive id or -1 in the same rows of winners.
 	traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error
+	// origin says where the structures come from: built, copied, relocated or
+	// rebuilt.
+	origin() string
 	// free returns the memory, for work that follows on the scene's stream. It
 	// works on a search whose construction failed.
 	free() error
@@ -33,5 +36,8 @@ type search interface {
 // newSearch builds the search of a backend over t, from the host form of its
 // vertices and faces (global vertex ids), and waits until it is complete.
 func (s *Scene) newSearch(ctx context.Context, backend Backend, t *tables, vertices []float32, faces []int32) (search, bounds, error) {
+	if backend == OptiX {
+		return s.newOptixSearch(ctx, t)
+	}
 	return s.newTreeSearch(ctx, t, vertices, faces)
 }

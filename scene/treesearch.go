@@ -13,6 +13,7 @@ type treeSearch struct {
 	s *Scene
 	t *tables
 
+	from      string // origin
 	plan      *treePlan
 	nodes     cuda.Slice[int32]
 	order     cuda.Slice[int32]
@@ -37,7 +38,7 @@ const (
 )
 
 func (s *Scene) newTreeSearch(ctx context.Context, t *tables, vertices []float32, faces []int32) (_ search, box bounds, err error) {
-	x := &treeSearch{s: s, t: t}
+	x := &treeSearch{s: s, t: t, from: "built"}
 	if box, err = x.build(ctx, vertices, faces); err != nil {
 		return nil, box, firstError(err, x.free())
 	}
@@ -50,7 +51,7 @@ func (x *treeSearch) build(ctx context.Context, vertices []float32, faces []int3
 	if err != nil {
 		return box, err
 	}
-	fresh := &treeSearch{s: x.s, t: x.t}
+	fresh := &treeSearch{s: x.s, t: x.t, from: x.from}
 	if err := fresh.upload(ctx, host); err != nil {
 		return box, firstError(err, fresh.free())
 	}
@@ -93,7 +94,7 @@ func (x *treeSearch) update(ctx context.Context, _ []int) (box bounds, err error
 }
 
 func (x *treeSearch) copyTo(_ context.Context, s *Scene, t *tables) (search, error) {
-	out := &treeSearch{s: s, t: t, plan: x.plan}
+	out := &treeSearch{s: s, t: t, from: "copied", plan: x.plan}
 	return out, firstError(
 		duplicate(s, &out.nodes, x.nodes),
 		duplicate(s, &out.order, x.order),
@@ -101,12 +102,14 @@ func (x *treeSearch) copyTo(_ context.Context, s *Scene, t *tables) (search, err
 }
 
 // follow refits the copy with the same kernels, unless the original was rebuilt.
-func (x *treeSearch) follow(original search) (bool, error) {
+func (x *treeSearch) follow(_ context.Context, original search) (bool, error) {
 	if o, ok := original.(*treeSearch); !ok || o.plan != x.plan {
 		return false, nil
 	}
 	return true, x.refit()
 }
+
+func (x *treeSearch) origin() string { return x.from }
 
 func (x *treeSearch) free() error {
 	return firstError(release(x.s, &x.nodes), release(x.s, &x.order), release(x.s, &x.triangles))
