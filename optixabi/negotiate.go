@@ -12,6 +12,8 @@ type NegotiateOptions struct {
 	// Untested asks for ABI 118 first. Its layout is generated and checked
 	// like the others, but no driver that knows it has run our programs yet.
 	Untested bool
+	// Only asks for one ABI and no other; 0 asks for the newest.
+	Only ABI
 }
 
 // Negotiate agrees on the newest ABI that the library and this package know.
@@ -21,7 +23,12 @@ type NegotiateOptions struct {
 // one; any other answer ends the search, because it would hide a defect.
 func (l *Library) Negotiate(o NegotiateOptions) (*Table, error) {
 	abis := negotiated
-	if o.Untested {
+	switch {
+	case o.Only != 0 && o.Only.facts() == nil:
+		return nil, fmt.Errorf("optixabi: ABI %v is not among %s", o.Only, offered(append([]ABI{ABI118}, abis...)))
+	case o.Only != 0:
+		abis = []ABI{o.Only}
+	case o.Untested:
 		abis = append([]ABI{ABI118}, abis...)
 	}
 	for _, abi := range abis {

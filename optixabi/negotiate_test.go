@@ -142,6 +142,26 @@ func TestTooOld(t *testing.T) {
 	assert.NotContains(t, err.Error(), "118")
 }
 
+// TestOnly asks for one ABI of a library that knows them all.
+func TestOnly(t *testing.T) {
+	f := newFake(t, fakeoptix.Config{ABIs: map[optixabi.ABI]fakeoptix.Answer{
+		optixabi.ABI87: {}, optixabi.ABI93: {}, optixabi.ABI105: {}, optixabi.ABI118: {}, 104: {},
+	}})
+	for _, abi := range allABIs {
+		table, err := f.Library().Negotiate(optixabi.NegotiateOptions{Only: abi})
+		require.NoError(t, err)
+		assert.Equal(t, abi, table.ABI())
+	}
+	before := f.Calls(query)
+	_, err := f.Library().Negotiate(optixabi.NegotiateOptions{Only: 104})
+	assert.ErrorContains(t, err, "ABI 104 is not among ABI 118 (")
+	assert.Equal(t, before, f.Calls(query), "private numbers are never asked for")
+	old := newFake(t, fakeoptix.Config{ABIs: onlyABI(optixabi.ABI87)})
+	_, err = old.Library().Negotiate(optixabi.NegotiateOptions{Only: optixabi.ABI105})
+	assert.ErrorIs(t, err, optixabi.ErrDriverTooOld)
+	assert.ErrorContains(t, err, "branch 570")
+}
+
 // TestNoEntryPoint: a library that does not export the query.
 func TestNoEntryPoint(t *testing.T) {
 	_, err := optixabi.New(dl.New("/some/lib.so", func(string) uintptr { return 0 }))
