@@ -148,7 +148,7 @@ func TestLayouts(t *testing.T) {
 				assert.Equal(t, want.Align, have.Align, name)
 				require.Len(t, have.Fields, len(want.Fields), name)
 				for i, fd := range want.Fields {
-					assert.Equal(t, Field{fd.Name, fd.Type, fd.Offset, fd.Size}, have.Fields[i], name)
+					assert.Equal(t, Field(fd), have.Fields[i], name)
 					assert.LessOrEqual(t, fd.Offset+fd.Size, want.Size, "%s.%s", name, fd.Name)
 				}
 			}

@@ -181,7 +181,6 @@ func (g *gpu) build(o optixabi.AccelBuildOptions, inputs []optixabi.BuildInput) 
 type program struct {
 	pipe   optixabi.Pipeline
 	sbt    optixabi.ShaderBindingTable
-	params optixabi.Buffer
 	out    optixabi.Buffer
 	module optixabi.Module
 	groups []optixabi.ProgramGroup

@@ -124,7 +124,11 @@ func cut(w *wholeFacts) (*facts, error) {
 		}
 		own := map[string]int64{}
 		for _, c := range constants {
-			own[c.c] = v.Constants[c.c]
+			value, ok := v.Constants[c.c]
+			if !ok {
+				return nil, fmt.Errorf("ABI %d: no constant %s", s.abi, c.c)
+			}
+			own[c.c] = value
 		}
 		if err := merge(f.Constants, own); err != nil {
 			return nil, fmt.Errorf("ABI %d: %w", s.abi, err)
