@@ -16,11 +16,12 @@ import (
 // New makes a scene over devices, given by ordinal, the master first. The
 // order matters: it is the order of weights and shards.
 //
-// Checks, in this order, each with its own error and with nothing created:
-// the list (empty, duplicates, range), the options, equality of the devices
-// (unless AllowMixedDevices), peer access between the master and each remote
-// in both directions, with a self-test of 1 MiB by copy, by kernel writes and
-// by kernel reads (unless AllowNoPeerAccess).
+// Checks, in this order and with nothing created when one fails: the list
+// (empty, duplicates, range: ErrDeviceList), the options
+// (*chunked.OptionError), equality of the devices (ErrMixed, unless
+// AllowMixedDevices), peer access between the master and each remote in both
+// directions, with a self-test of 1 MiB by copy, by kernel writes and by
+// kernel reads (*PeerError, unless AllowNoPeerAccess).
 //
 // With one device there is no self-test, no private stream and no split:
 // every call is that of the plain scene.
@@ -182,7 +183,11 @@ func (s *Scene) open() error {
 // called again. What only reads the set, like Version and Master, keeps working.
 // Free results and uploads before it: what is still alive is
 // reported as leaked.
+// A nil scene closes without an error.
 func (s *Scene) Close() error {
+	if s == nil {
+		return nil
+	}
 	done, err := s.turn.take(context.Background())
 	if err != nil {
 		return err

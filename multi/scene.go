@@ -10,10 +10,14 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// Scene is one scene on several devices. Its methods are those of
-// scene.Scene; buffers of a call live on the master. Calls from several
-// goroutines take turns to submit, in the order in which they asked; their
-// work on the devices overlaps.
+// Scene is one scene on several devices. It is used as a scene.Scene is;
+// buffers of a call live on the master. Calls from several goroutines take
+// turns to submit, in the order in which they asked; their work on the devices
+// overlaps.
+//
+// Errors of a call are those of package scene, wrapped in a *DeviceError when
+// they come from a device, and ErrClosed, and a *DivergedError (ErrDiverged)
+// after a mutation that failed half way.
 type Scene struct {
 	drv       *cuda.Driver
 	devices   []int
@@ -138,10 +142,22 @@ func (s *Scene) UpdateMeshVertices(id int, vertices []float32) error {
 	return s.master().scene.UpdateMeshVertices(id, vertices)
 }
 
+// UpdateMeshVerticesDevice stages new vertices that are already on the master;
+// see scene.Scene.UpdateMeshVerticesDevice.
+func (s *Scene) UpdateMeshVerticesDevice(ctx context.Context, id int, vertices cuda.Slice[float32]) error {
+	done, err := s.beginReady(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return s.master().scene.UpdateMeshVerticesDevice(ctx, id, vertices)
+}
+
 // Sync commits staged vertices on every device.
 //
-// Cost: a refit on the master, then scene-sized peer copies; no copy when
-// nothing is staged.
+// Cost: a refit on every device and a peer copy of the vertices to each; where
+// the master decided to rebuild its tree, scene-sized copies instead; nothing
+// when nothing is staged.
 func (s *Scene) Sync(ctx context.Context) error {
 	done, err := s.beginReady(ctx)
 	if err != nil {
@@ -220,39 +236,3 @@ func (s *Scene) diverge(op string, err error) error {
 	s.diverged.Store(d)
 	return d
 }
-
-// IsReady reports whether the scene answers queries.
-func (s *Scene) IsReady() bool {
-	return !s.closed.Load() && s.diverged.Load() == nil && s.master().scene.IsReady()
-}
-
-// HasPendingUpdates reports whether staged vertices wait for Sync.
-func (s *Scene) HasPendingUpdates() bool { return s.master().scene.HasPendingUpdates() }
-
-// Version counts builds, commits and mask changes.
-func (s *Scene) Version() int64 { return s.master().scene.Version() }
-
-// GeometryVersion counts builds and commits of geometry.
-func (s *Scene) GeometryVersion() int64 { return s.master().scene.GeometryVersion() }
-
-// EdgeMaskVersion counts builds and mask changes.
-func (s *Scene) EdgeMaskVersion() int64 { return s.master().scene.EdgeMaskVersion() }
-
-// Master is the scene on the first device: its read-back tables, bounds and
-// counts are those of the set. Mutate through s, never through it.
-func (s *Scene) Master() *scene.Scene { return s.master().scene }
-
-// Context is the master's context, in which the buffers of a call live.
-func (s *Scene) Context() *cuda.Context { return s.master().ctx }
-
-// Stream is the master's own stream, which orders calls that name none.
-func (s *Scene) Stream() *cuda.Stream { return s.master().scene.Stream() }
-
-// Devices are the ordinals, the master first.
-func (s *Scene) Devices() []int { return append([]int(nil), s.devices...) }
-
-// Links are the results of the peer self-tests, empty for one device.
-func (s *Scene) Links() []Link { return append([]Link(nil), s.links...) }
-
-// Transport is how remote rows travel: Direct or Copy.
-func (s *Scene) Transport() chunked.Transport { return s.transport }

@@ -326,3 +326,42 @@ func TestIntersectFailsCleanly(t *testing.T) {
 		})
 	}
 }
+
+// What can be read back is the master's, and equal to the plain scene's.
+func TestReadBack(t *testing.T) {
+	rig := gputest.Open(t, 2, nil)
+	rng := rand.New(rand.NewPCG(3, 14))
+	m := soup(rng, 12)
+	s := newScene(t, rig.Driver, ordinals(rig, 2), anyFloor())
+	build(t, s, m)
+	plain := newScene(t, rig.Driver, ordinals(rig, 1), Options{})
+	build(t, plain, m)
+	want, err := plain.GlobalGeometry(bg)
+	require.NoError(t, err)
+	have, err := s.GlobalGeometry(bg)
+	require.NoError(t, err)
+	require.Equal(t, want, have)
+	require.Equal(t, m.Vertices, have.Vertices)
+	edges, err := s.EdgeRecords(bg)
+	require.NoError(t, err)
+	require.Len(t, edges.V0, s.NumEdges())
+	mask, err := s.EdgeMask()
+	require.NoError(t, err)
+	require.Len(t, mask, s.NumEdges())
+	require.NotContains(t, mask, false)
+	lo, hi := s.Bounds()
+	for k := range 3 {
+		require.LessOrEqual(t, lo[k], hi[k])
+	}
+	require.Equal(t, []int{1, 1}, []int{s.NumShapes(), s.NumMeshes()})
+	require.Equal(t, scene.CUDA, s.Backend())
+	require.NotEmpty(t, s.BackendReason())
+
+	moved, err := cuda.Upload(bg, s.Stream(), m.Vertices)
+	require.NoError(t, err)
+	require.NoError(t, s.UpdateMeshVerticesDevice(bg, 0, moved))
+	require.NoError(t, s.Sync(bg))
+	require.NoError(t, cuda.Free(moved))
+	require.Equal(t, int64(2), s.GeometryVersion())
+	require.NoError(t, (*Scene)(nil).Close())
+}

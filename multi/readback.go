@@ -1,0 +1,95 @@
+package multi
+
+import (
+	"context"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+)
+
+// GlobalGeometry copies the tables of the committed scene from the master; see
+// scene.Scene.GlobalGeometry. It waits for the copy.
+func (s *Scene) GlobalGeometry(ctx context.Context) (*scene.Geometry, error) {
+	done, err := s.beginReady(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return s.master().scene.GlobalGeometry(ctx)
+}
+
+// EdgeRecords lists the edges of the committed scene with their end points; see
+// scene.Scene.EdgeRecords.
+func (s *Scene) EdgeRecords(ctx context.Context) (*scene.EdgeRecords, error) {
+	done, err := s.beginReady(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return s.master().scene.EdgeRecords(ctx)
+}
+
+// EdgeMask copies the edge mask, one value per edge.
+func (s *Scene) EdgeMask() ([]bool, error) {
+	done, err := s.beginReady(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return s.master().scene.EdgeMask()
+}
+
+// IsReady reports whether the scene answers queries.
+func (s *Scene) IsReady() bool {
+	return !s.closed.Load() && s.diverged.Load() == nil && s.master().scene.IsReady()
+}
+
+// HasPendingUpdates reports whether staged vertices wait for Sync.
+func (s *Scene) HasPendingUpdates() bool { return s.master().scene.HasPendingUpdates() }
+
+// Version counts builds, commits and mask changes.
+func (s *Scene) Version() int64 { return s.master().scene.Version() }
+
+// GeometryVersion counts builds and commits of geometry.
+func (s *Scene) GeometryVersion() int64 { return s.master().scene.GeometryVersion() }
+
+// EdgeMaskVersion counts builds and mask changes.
+func (s *Scene) EdgeMaskVersion() int64 { return s.master().scene.EdgeMaskVersion() }
+
+// NumShapes is the number of meshes, added ones included.
+func (s *Scene) NumShapes() int { return s.master().scene.NumShapes() }
+
+// NumMeshes is the number of meshes, added ones included.
+func (s *Scene) NumMeshes() int { return s.master().scene.NumMeshes() }
+
+// NumEdges is the number of edges of the committed scene.
+func (s *Scene) NumEdges() int { return s.master().scene.NumEdges() }
+
+// Bounds is the box around the committed scene, in metres.
+func (s *Scene) Bounds() (lo, hi [3]float32) { return s.master().scene.Bounds() }
+
+// Backend is the triangle tracer that Build chose for every device.
+func (s *Scene) Backend() scene.Backend { return s.master().scene.Backend() }
+
+// BackendReason says in words why Build chose it.
+func (s *Scene) BackendReason() string { return s.master().scene.BackendReason() }
+
+// Master is the scene on the first device, for schedulers and tests. Mutate
+// through s, never through it.
+func (s *Scene) Master() *scene.Scene { return s.master().scene }
+
+// Context is the master's context, in which the buffers of a call live.
+func (s *Scene) Context() *cuda.Context { return s.master().ctx }
+
+// Stream is the master's own stream, which orders calls that name none.
+func (s *Scene) Stream() *cuda.Stream { return s.master().scene.Stream() }
+
+// Devices are the ordinals, the master first.
+func (s *Scene) Devices() []int { return append([]int(nil), s.devices...) }
+
+// Links are the results of the peer self-tests, empty for one device.
+func (s *Scene) Links() []Link { return append([]Link(nil), s.links...) }
+
+// Transport is how remote rows travel: Direct or Copy.
+func (s *Scene) Transport() chunked.Transport { return s.transport }
