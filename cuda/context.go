@@ -78,6 +78,9 @@ func (c *Context) Lost() error { return c.dev.lostError() }
 // wait for the streams on which cached memory was freed, and one driver call
 // per cached block.
 func (c *Context) Close() error {
+	if c == nil {
+		return nil
+	}
 	c.once.Do(func() {
 		c.closed.Store(true)
 		c.cleanup.Stop()

@@ -6,17 +6,30 @@
 // tested, without a GPU:
 //
 //	drv, err := cuda.Open()              // or cuda.OpenEmulator(2)
+//	defer drv.Close()
 //	dev, err := drv.Device(0)
 //	c, err := dev.Retain()               // the device's primary context
 //	defer c.Close()
 //	s, err := c.NewStream(cuda.StreamOptions{})
 //	defer s.Close()
-//	x, err := cuda.Upload(ctx, s, []float32{1, 2, 3})
 //	m, err := c.LoadModule(ptx, cuda.JITOptions{})
+//	defer m.Close()
 //	f, err := m.Function("scale")
+//	x, err := cuda.Upload(ctx, s, []float32{1, 2, 3})
+//	defer cuda.Free(x)
 //	p := scaleParams{X: x.Addr(), N: int32(x.Len()), By: 2}
 //	err = f.Launch(s, cuapi.D1(1), cuapi.D1(32), 0, cuda.ParamBytes(&p))
 //	y, err := cuda.Download(ctx, s, x)
+//
+// In a loop the memory goes back in the order of the stream, without a wait:
+//
+//	for _, batch := range batches {
+//		x, err := cuda.Upload(ctx, s, batch)
+//		p := scaleParams{X: x.Addr(), N: int32(x.Len()), By: 2}
+//		err = f.Launch(s, cuapi.D1(1), cuapi.D1(32), 0, cuda.ParamBytes(&p))
+//		err = cuda.CopyOut(ctx, s, batch, x)
+//		err = cuda.PoolFree(c.Pool(), s, x)
+//	}
 //
 // # Threads
 //
@@ -48,7 +61,8 @@
 // # Lifetimes
 //
 // Close is idempotent, refuses new calls, waits for calls in progress and
-// returns the outcome of the first Close. A child keeps its parent alive:
+// returns the outcome of the first Close. Close of a nil handle, which is what a
+// failed constructor returns, does nothing and returns nil. A child keeps its parent alive:
 // closing a context that has open children returns a *LeakError that names
 // them, and the last child closed releases the context. A handle that is
 // garbage collected without Close is counted and logged, and its resource is

@@ -112,6 +112,9 @@ func (d *Driver) AbandonedHandles() int64 { return d.abandoned.Load() }
 // because the driver owns threads. Later calls return what the first returned. No
 // driver call but those of attachments.
 func (d *Driver) Close() error {
+	if d == nil {
+		return nil
+	}
 	d.closeOnce.Do(func() {
 		d.closed.Store(true)
 		d.closeErr = d.detach()

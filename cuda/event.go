@@ -116,6 +116,9 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 // waits for it is not disturbed. Later calls return what the first returned.
 // Cost: one driver call.
 func (e *Event) Close() error {
+	if e == nil {
+		return nil
+	}
 	return e.gate.close(func() error {
 		e.cleanup.Stop()
 		return firstError(e.c.destroy(e.destroy), e.c.release(e.child))

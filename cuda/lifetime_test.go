@@ -71,6 +71,16 @@ func TestClosingTheDriverNamesItsContexts(t *testing.T) {
 	require.NoError(t, v.s[0].Synchronize(bg), "contexts stay usable")
 }
 
+// What a failed constructor returns may be closed by a defer that does not look.
+func TestCloseOfNil(t *testing.T) {
+	for name, h := range map[string]interface{ Close() error }{
+		"driver": (*cuda.Driver)(nil), "context": (*cuda.Context)(nil), "stream": (*cuda.Stream)(nil),
+		"event": (*cuda.Event)(nil), "module": (*cuda.Module)(nil), "pinned buffer": (*cuda.Pinned[float32])(nil),
+	} {
+		assert.NoError(t, h.Close(), name)
+	}
+}
+
 func TestCloseReturnsTheFirstOutcomeToEverybody(t *testing.T) {
 	v := newEnv(t)
 	for name, close := range map[string]func() error{

@@ -162,6 +162,9 @@ func (m *Module) Global(name string) (addr, size uint64, err error) {
 // must have finished. Later calls return what the first returned. Cost: one
 // driver call.
 func (m *Module) Close() error {
+	if m == nil {
+		return nil
+	}
 	return m.gate.close(func() error {
 		m.cleanup.Stop()
 		return firstError(m.c.destroy(m.destroy), m.c.release(m.child))

@@ -60,6 +60,9 @@ func (p *Pinned[T]) Len() int { return len(p.vals) }
 // streams first. Later calls return what the first returned. Cost: one driver
 // call.
 func (p *Pinned[T]) Close() error {
+	if p == nil {
+		return nil
+	}
 	return p.gate.close(func() error {
 		p.cleanup.Stop()
 		return firstError(p.c.destroy(p.destroy), p.c.release(p.child))

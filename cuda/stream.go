@@ -180,6 +180,9 @@ func (s *Stream) record(e *Event) error {
 // enqueued still runs. Later calls return what the first returned. Cost: one
 // driver call.
 func (s *Stream) Close() error {
+	if s == nil {
+		return nil
+	}
 	return s.gate.close(func() error {
 		s.cleanup.Stop()
 		return firstError(s.c.destroy(s.destroy), s.c.release(s.child))

@@ -81,8 +81,11 @@ func (h *Hits) Winners() cuda.Slice[int32] { return h.winners }
 
 // Close returns the memory to the pool, for work that follows on the stream of
 // the call that filled it. Work on the columns on other streams must have been
-// joined to that stream. Close is idempotent.
+// joined to that stream. Close is idempotent, and of nil it does nothing.
 func (h *Hits) Close() error {
+	if h == nil {
+		return nil
+	}
 	h.mu.Lock()
 	block := h.block
 	h.block = cuda.Slice[uint8]{}

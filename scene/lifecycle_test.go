@@ -37,6 +37,12 @@ func (r *rig) requireVersions(version, geometry, mask int64) {
 
 func up(m scene.Mesh, z float32) scene.Mesh { return moved(m, vec{0, 0, z}) }
 
+// What a failed call returns may be closed by a defer that does not look.
+func TestCloseOfNil(t *testing.T) {
+	require.NoError(t, (*scene.Scene)(nil).Close())
+	require.NoError(t, (*scene.Hits)(nil).Close())
+}
+
 func TestL1NothingWorksBeforeBuild(t *testing.T) {
 	r := open(t)
 	_, err := r.Intersect(background, r.upload(i1), scene.All)

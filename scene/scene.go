@@ -119,8 +119,11 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 // Close waits for calls in flight and for the scene's work on the device, then
 // releases everything. Later calls fail with cuda.ErrClosed. Results that callers
 // hold stay valid. Close is idempotent and returns the first failure, also on
-// later calls.
+// later calls. Close of a nil scene does nothing and returns nil.
 func (s *Scene) Close() error {
+	if s == nil {
+		return nil
+	}
 	s.closing.Do(func() {
 		s.turns.close()
 		s.closeOf = s.release()
