@@ -22,11 +22,14 @@ func (t logTarget) send(level uint32, tag, message string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// One heap block, reachable until the call is over.
+		// Pinned and thereby on the heap: a stack moves when the receiver,
+		// which runs on this goroutine too, needs more of it.
 		text := append([]byte(tag+"\x00"+message), 0)
-		base := uintptr(unsafe.Pointer(unsafe.SliceData(text)))
+		var pins runtime.Pinner
+		defer pins.Unpin()
+		pins.Pin(&text[0])
+		base := uintptr(unsafe.Pointer(&text[0]))
 		dl.Call(t.fn, uintptr(level), base, base+uintptr(len(tag)+1), t.data)
-		runtime.KeepAlive(text)
 	}()
 	<-done
 }
