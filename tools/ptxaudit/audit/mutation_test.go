@@ -189,6 +189,14 @@ func TestEditsAreRefused(t *testing.T) {
 		}, ptx, ""},
 		{"module added", func(r repository) { r.write("ptx/more.ptx", readFile(t, r.path(ptx))) }, "ptx/more.ptx", "orphan"},
 		{"module deleted", func(r repository) { require.NoError(t, os.Remove(r.path(ptx))) }, ptx, "missing"},
+		{"module behind a link", func(r repository) {
+			require.NoError(t, os.Rename(r.path(ptx), r.path("elsewhere")))
+			require.NoError(t, os.Symlink(r.path("elsewhere"), r.path(ptx)))
+		}, ptx, "not a regular file"},
+		{"source behind a link", func(r repository) {
+			require.NoError(t, os.Rename(r.path(cuh), r.path("elsewhere")))
+			require.NoError(t, os.Symlink(r.path("elsewhere"), r.path(cuh)))
+		}, cu, "not a regular file"},
 		{"module no text", func(r repository) { r.write(ptx, "") }, ptx, "not a readable PTX text"},
 
 		{"option in the policy only", swap(policyPath, "maxrregcount=64", "maxrregcount=32"), manifestPath, "differs from policy"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -39,7 +40,16 @@ type tree string
 
 func (t tree) file(name string) string { return filepath.Join(string(t), filepath.FromSlash(name)) }
 
+// read accepts regular files only, which are all that git and the embedding of
+// modules know: a link may show other content elsewhere, and a pipe never ends.
 func (t tree) read(name string) ([]byte, error) {
+	info, err := os.Lstat(t.file(name))
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	data, err := os.ReadFile(t.file(name))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
