@@ -59,8 +59,12 @@ func (r *Record) Write(w io.Writer) error {
 }
 
 // WriteAtomic writes data to a temporary file beside path and renames it, creating parent folders, so that a reader
-// never sees a part of it and a failure leaves an existing file as it was.
+// never sees a part of it and a failure leaves an existing file as it was. Only a regular file is replaced: the rename
+// would put a file in the place of a device or a pipe, for root even of /dev/null.
 func WriteAtomic(path string, data []byte) (err error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file: give the name of a file, or - for standard output", path)
+	}
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
