@@ -1,6 +1,7 @@
 package optixabi
 
 import (
+	"bufio"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,6 +49,24 @@ func (m machine) hasDriver() bool {
 		}
 	}
 	return false
+}
+
+// driverDir is the folder of the CUDA driver library that this process has
+// loaded, as far as the system tells.
+func (m machine) driverDir() string {
+	maps, err := m.root.Open("proc/self/maps")
+	if err != nil {
+		return ""
+	}
+	defer maps.Close()
+	for sc := bufio.NewScanner(maps); sc.Scan(); {
+		// Address, rights, offset, device, inode, and the file if there is one.
+		_, file, found := strings.Cut(sc.Text(), "/")
+		if file = "/" + file; found && strings.HasPrefix(filepath.Base(file), "libcuda.so.") {
+			return filepath.Dir(file)
+		}
+	}
+	return ""
 }
 
 // device reports whether a full path leads to a device node.

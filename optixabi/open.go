@@ -23,8 +23,9 @@ type Options struct {
 	// Path is an absolute path of the library; nothing else is tried. It wins
 	// over EnvLibrary.
 	Path string
-	// DriverDir is the folder of the CUDA driver library that is in use. It
-	// is looked at first, because OptiX needs siblings of its own version.
+	// DriverDir is the folder of the CUDA driver library that is in use, by
+	// default that of the one in this process. It is looked at first, because
+	// OptiX needs siblings of its own version.
 	DriverDir string
 }
 
@@ -93,8 +94,12 @@ func load(o Options, override string, m machine) (*dl.Library, error) {
 	name := libraryName(m.goos)
 	opts := dl.Options{Symbol: entryPoint, Override: override}
 	var first *dl.OpenError
-	if override == "" && o.DriverDir != "" {
-		opts.Override = filepath.Join(o.DriverDir, name)
+	dir := o.DriverDir
+	if dir == "" {
+		dir = m.driverDir()
+	}
+	if override == "" && dir != "" {
+		opts.Override = filepath.Join(dir, name)
 		lib, err := dl.Open([]string{name}, opts)
 		if err == nil || !errors.As(err, &first) {
 			return lib, err

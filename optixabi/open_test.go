@@ -119,7 +119,7 @@ func TestOpenOrder(t *testing.T) {
 	if _, err := dl.Open([]string{soname}, dl.Options{}); err == nil {
 		t.Skip("this machine has an OptiX library, so the search ends early")
 	}
-	m, _, dir := testMachine(t)
+	m, files, dir := testMachine(t)
 	paths := func(o Options) (all []string) {
 		_, err := open(o, m)
 		var tried *dl.OpenError
@@ -130,6 +130,12 @@ func TestOpenOrder(t *testing.T) {
 		return all
 	}
 	assert.Equal(t, []string{soname, filepath.Join(dir, soname)}, paths(Options{}))
+	assert.Equal(t, []string{"/driver/" + soname, soname, filepath.Join(dir, soname)}, paths(Options{DriverDir: "/driver"}))
+	files["proc/self/maps"] = &fstest.MapFile{Data: []byte("1000-2000 r-xp 00000000 00:00 0 \n" +
+		"2000-3000 r-xp 00000000 08:01 11    /usr/lib/libcudart.so.12\n" +
+		"7f00-8000 r--p 00000000 08:01 12    /opt/a driver/libcuda.so.580.159.03\n" +
+		"8000-9000 r-xp 00001000 08:01 12    /later/libcuda.so.1\n")}
+	assert.Equal(t, []string{"/opt/a driver/" + soname, soname, filepath.Join(dir, soname)}, paths(Options{}), "the driver of this process")
 	assert.Equal(t, []string{"/driver/" + soname, soname, filepath.Join(dir, soname)}, paths(Options{DriverDir: "/driver"}))
 	assert.Equal(t, []string{"/only/here.so"}, paths(Options{DriverDir: "/driver", Path: "/only/here.so"}))
 	m.getenv = func(string) string { return "/by/environment.so" }
