@@ -47,8 +47,8 @@ func benchCommand(args []string, stdout, stderr io.Writer) (err error) {
 		r.out = stderr // standard output is the record alone
 	}
 	fmt.Fprintln(r.out, h.banner)
-	if h.cause != nil {
-		fmt.Fprintln(stderr, "no GPU:", h.cause)
+	if h.hint != "" {
+		fmt.Fprintln(stderr, "hint:", h.hint)
 	}
 	measured := r.measure()
 	if measured != nil {

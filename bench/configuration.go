@@ -23,7 +23,10 @@ type trial struct {
 	batch  scene.Rays   // the rays on the master
 	single *scene.Scene
 	sides  []side // the set in each mode; empty with one device
-	undo   []func() error
+
+	contenders []contender // other tracers on the master
+	alone      error       // why there are none
+	undo       []func() error
 }
 
 // side is the device set under the options of one mode.
@@ -51,8 +54,10 @@ func (r *run) configuration(c workload.Config) (err error) {
 		return err
 	}
 	rows := s.rows(times, checked)
-	s.store(found, rows)
+	tracers := s.recordTracers(times)
+	s.store(found, rows, tracers)
 	s.report(rows, checked)
+	s.printTracers(tracers)
 	return nil
 }
 
@@ -118,6 +123,9 @@ func (s *trial) open() (err error) {
 			return err
 		}
 	}
+	if err := s.openContenders(); err != nil {
+		return err
+	}
 	return idle(s.host.contexts)()
 }
 
@@ -162,17 +170,14 @@ func (s *trial) tracers() []tracer {
 	return list
 }
 
-// time measures every tracer on the whole batch.
+// time measures every tracer on the whole batch: those of tracers, then the contenders.
 func (s *trial) time() ([]samples, error) {
 	var variants []variant
 	for _, t := range s.tracers() {
-		variants = append(variants, variant{run: func() (func() error, error) {
-			hits, err := t.Intersect(background, s.batch, scene.All)
-			if err != nil {
-				return nil, err
-			}
-			return hits.Close, nil
-		}})
+		variants = append(variants, variant{run: calls(t, s.batch)})
+	}
+	for _, c := range s.contenders {
+		variants = append(variants, variant{run: c.run})
 	}
 	w := stopwatch{sync: idle(s.host.contexts), allocs: s.host.allocs.Load, now: time.Now}
 	times, err := w.measure(variants, s.warmup, s.repeat)
@@ -223,6 +228,9 @@ func (s *trial) check() (c checked, err error) {
 		}
 	}
 	if err := idle(s.host.contexts)(); err != nil {
+		return c, err
+	}
+	if err := s.compare(results[0]); err != nil {
 		return c, err
 	}
 	var known answers
@@ -289,8 +297,15 @@ func usesEveryDevice(p chunked.Plan) bool {
 	return used == min(p.Rows, int64(len(p.Shards)))
 }
 
+// canonical reports whether every column is that of the canonical triangle test. OptiX may name another triangle where a
+// ray meets an edge, so its digests are nobody's business.
+func (s *trial) canonical() bool { return s.single == nil || s.single.Backend() != scene.OptiX }
+
 // pinned compares column digests with the committed ones and keeps them for --pin.
 func (s *trial) pinned(rows int64, columns []record.Column) {
+	if !s.canonical() {
+		return
+	}
 	s.fresh = append(s.fresh, pin{s.config.Name, rows, columns})
 	if p, ok := s.pins.find(s.config.Name, rows); ok {
 		for _, problem := range p.differ(columns) {

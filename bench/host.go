@@ -8,7 +8,6 @@ import (
 
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/cuapi"
-	"github.com/raymux/raymux/cuda/dl"
 	"github.com/raymux/raymux/cuda/emu"
 )
 
@@ -22,7 +21,7 @@ type host struct {
 	contexts []*cuda.Context // one per device, for waiting and for the master's buffers
 	allocs   *atomic.Uint64  // driver allocations of the process, on every device
 	banner   string          // one line that says what the run is on
-	cause    error           // why no GPU is used, nil where none was asked for or one was found
+	hint     string          // how to get a GPU where none was found, or empty
 }
 
 // allocCounter counts driver allocations below everything, also those that no pool sees.
@@ -102,8 +101,9 @@ func (h *host) open(o options) error {
 	case o.requireDevices > 0:
 		return &statusError{exitDevices, fmt.Errorf("NOTHING MEASURED: %d devices are required and no GPU is usable: %w", o.requireDevices, err)}
 	}
-	h.cause = err
-	return h.emulate(fallbackDevices, fmt.Sprintf("No GPU found (%s), so running", tried(err)))
+	why, hint := whyNoGPU(err)
+	h.hint = hint
+	return h.emulate(fallbackDevices, fmt.Sprintf("No GPU found (%s), so running", why))
 }
 
 // emulate opens n emulated devices; the banner begins with why.
@@ -175,18 +175,15 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// tried says in a few words why the driver could not be opened; the full error goes to standard error.
-func tried(err error) string {
+// whyNoGPU is why no GPU is used, and what to do about it.
+func whyNoGPU(err error) (why, hint string) {
 	var open *cuda.OpenError
 	if !errors.As(err, &open) {
-		return oneLine(err)
+		return oneLine(err), ""
 	}
-	var load *dl.OpenError
-	if !errors.As(err, &load) {
-		return oneLine(open.Reason)
-	}
-	return fmt.Sprintf("%s: tried %s in %d %s", oneLine(open.Reason), strings.Join(load.Names, " and "),
-		len(load.Attempts), plural(len(load.Attempts), "place", "places"))
+	short := *open
+	short.Hint = ""
+	return oneLine(&short), open.Hint
 }
 
 // oneLine joins the lines of an error message: the banner is one line.

@@ -126,7 +126,11 @@ func (o launchOptions) open() (*cuda.Driver, error) {
 	if o.emulated {
 		return cuda.OpenEmulator(1)
 	}
-	return cuda.Open()
+	driver, err := cuda.Open()
+	if err != nil {
+		return nil, fmt.Errorf("launch: %w; use --device emu for an emulated device", err)
+	}
+	return driver, nil
 }
 
 func (o launchOptions) measure(stderr io.Writer) (result launchResult, err error) {

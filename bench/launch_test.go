@@ -41,6 +41,15 @@ func TestLaunchOnEmulatedDevice(t *testing.T) {
 	require.Nil(t, r.C)
 }
 
+func TestLaunchWithoutGPU(t *testing.T) {
+	noDriver(t)
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitFailed, command([]string{"launch"}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "no NVIDIA driver found")
+	require.Contains(t, stderr.String(), "use --device emu")
+	require.Empty(t, stdout.String())
+}
+
 func TestRunC(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -79,7 +79,7 @@ func recordPlan(shards []chunked.Range, devices []int) *record.Plan {
 }
 
 // store adds the configuration to the record.
-func (s *trial) store(found workload.Digests, rows []record.Row) {
+func (s *trial) store(found workload.Digests, rows []record.Row, tracers []record.Tracer) {
 	vertices, triangles := 0, 0
 	for _, m := range s.meshes {
 		vertices += m.NumVertices()
@@ -93,7 +93,7 @@ func (s *trial) store(found workload.Digests, rows []record.Row) {
 			VerticesSHA256: found.Vertices, FacesSHA256: found.Faces,
 		},
 		Rays: &record.Rays{Count: s.rowCount(), OriginsSHA256: found.Origins, DirectionsSHA256: found.Directions},
-		Rows: rows,
+		Rows: rows, Tracers: tracers,
 	}
 	s.record.Parameters.SelectedConfigs = append(s.record.Parameters.SelectedConfigs, s.config.Name)
 }

@@ -79,7 +79,7 @@ func milliseconds(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6)
 // printDigests prints the SHA-256 of every column and whether it is pinned.
 func (s *trial) printDigests(rows int64, columns []record.Column) {
 	state := "not pinned"
-	if p, ok := s.pins.find(s.config.Name, rows); ok {
+	if p, ok := s.pins.find(s.config.Name, rows); ok && s.canonical() {
 		state = "as pinned"
 		if len(p.differ(columns)) > 0 {
 			state = "NOT as pinned"

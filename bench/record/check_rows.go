@@ -15,6 +15,12 @@ func (c *checker) config(name string, config Config) {
 		}
 		c.row(where, row)
 	}
+	for i, t := range config.Tracers {
+		where := fmt.Sprintf("configs.%s.tracers[%d]", name, i)
+		c.timing(where+".single", t.Single)
+		first := slices.IndexFunc(config.Tracers, func(other Tracer) bool { return other.Name == t.Name })
+		c.that(first == i, where+".name", "%q occurs twice", t.Name)
+	}
 }
 
 func (c *checker) row(where string, row Row) {

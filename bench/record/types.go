@@ -150,6 +150,20 @@ type Config struct {
 	AccumSamples    int64     `json:"accum_samples"`
 	StreamChunkRows int64     `json:"stream_chunk_rows,omitempty"`
 	Rows            []Row     `json:"rows"`
+	// Tracers are timed side by side on one device, in the rounds of the rows: the backend of the rows first.
+	Tracers []Tracer `json:"tracers,omitempty"`
+}
+
+// TracerBare is OptiX alone: t, primitive and barycentrics by its own arithmetic. Ratios refer to it.
+const TracerBare = "optix_bare"
+
+// Tracer is one way to find hits.
+type Tracer struct {
+	Name   string `json:"name"` // cuda, optix or optix_bare
+	Single Timing `json:"single"`
+	// DifferingWords counts the words of the result that differ from those of the first tracer: rays that meet an edge
+	// may name another triangle.
+	DifferingWords *int64 `json:"differing_words,omitempty"`
 }
 
 // Geometry describes the scene.
