@@ -100,6 +100,15 @@ func (h *Hits) Close() error {
 	return err
 }
 
+// holds reports whether a column of rays lies in the memory of h.
+func (h *Hits) holds(rays Rays) bool {
+	begin := h.block.Addr()
+	end := begin + h.block.Bytes()
+	in := func(addr, bytes uint64) bool { return addr < end && addr+bytes > begin }
+	return in(rays.O.Addr(), rays.O.Bytes()) || in(rays.D.Addr(), rays.D.Bytes()) ||
+		in(rays.TMax.Addr(), rays.TMax.Bytes()) || in(rays.Active.Addr(), rays.Active.Bytes())
+}
+
 // columnAlign separates columns, so that every one starts on a cache line.
 const columnAlign = 256
 

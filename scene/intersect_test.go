@@ -326,3 +326,35 @@ func TestNoHitBeyondTMax(t *testing.T) {
 	}
 	require.Greater(t, hits, 300)
 }
+
+// The rays of a call cannot be columns of the result that it fills: winners are
+// stored in T before TMax is read for the last time, and a result that is too
+// small is freed first.
+func TestRaysInTheirOwnResult(t *testing.T) {
+	r := build(t, meshT())
+	rays := r.upload(i1)
+	h, err := r.Intersect(background, rays, scene.All)
+	require.NoError(t, err)
+	want := r.download(h)
+	for name, own := range map[string]scene.Rays{
+		"O":    {O: h.P, D: rays.D},
+		"D":    {O: rays.O, D: h.GeoN},
+		"TMax": {O: rays.O, D: rays.D, TMax: h.T},
+	} {
+		var bad *scene.ArgumentError
+		_, err := r.Intersect(background, own, scene.None, scene.Into(h))
+		require.ErrorAs(t, err, &bad, name)
+		assert.Equal(t, "Into", bad.Arg)
+	}
+	assert.Equal(t, want.exact(), r.download(h).exact(), "a refused call changes nothing")
+
+	// Columns of another result are fine.
+	again, err := r.Intersect(background, scene.Rays{O: rays.O, D: rays.D, TMax: h.T}, scene.None)
+	require.NoError(t, err)
+	assert.Equal(t, want.t, r.download(again).t)
+	again, err = r.Intersect(background, scene.Rays{O: rays.O, D: rays.D, TMax: h.T}, scene.None, scene.Into(again))
+	require.NoError(t, err)
+	assert.Equal(t, want.t, r.download(again).t)
+	require.NoError(t, again.Close())
+	require.NoError(t, h.Close())
+}

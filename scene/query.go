@@ -22,7 +22,8 @@ func OnStream(st *cuda.Stream) CallOption {
 
 // Into fills h, which an earlier call returned, and returns it: its memory is used
 // again if it is large enough and replaced if not. Work on the old contents must
-// have been joined to the stream of the call.
+// have been joined to the stream of the call, and the rays of the call must not be
+// columns of h.
 func Into(h *Hits) CallOption {
 	return func(o *callOptions) { o.into = h }
 }
@@ -71,6 +72,8 @@ func (s *Scene) prepare(rays Rays, flags Flags, opts []CallOption) (*Call, error
 	}
 	if c.Hits == nil {
 		c.Hits, c.fresh = &Hits{}, true
+	} else if c.Hits.holds(rays) {
+		return nil, badArg("Intersect", "Into", "holds a column of the rays, which would be overwritten while they are read; fill another result")
 	}
 	if err := s.allocHits(c.Hits, c.Stream, n, flags); err != nil {
 		return nil, err
