@@ -141,7 +141,8 @@ type OpenError struct {
 	Hint    string       // what to do
 }
 
-// Error is one line: reason, library, version, cause, hint.
+// Error is one line: reason, library, version, cause, hint. Of the paths that were
+// tried it gives the number; Probe and the *dl.OpenError in Cause list them.
 func (e *OpenError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Reason.Error())
@@ -151,7 +152,10 @@ func (e *OpenError) Error() string {
 			fmt.Fprintf(&b, " (CUDA %s)", versionText(e.Version))
 		}
 	}
+	var load *dl.OpenError
 	switch {
+	case errors.As(e.Cause, &load):
+		fmt.Fprintf(&b, ": %s", load.Summary())
 	case e.Cause != nil:
 		fmt.Fprintf(&b, ": %v", e.Cause)
 	case e.Code != cuapi.Success:

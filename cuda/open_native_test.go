@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -241,6 +242,23 @@ func TestOpenMissing(t *testing.T) {
 	assert.ErrorIs(t, err, ErrDriverMissing)
 }
 
+// TestOpenErrorIsShort checks that the places that were searched are counted in
+// the message, and listed only by the cause and by the report.
+func TestOpenErrorIsShort(t *testing.T) {
+	names := []string{"libraymuxabsent.so.1", "libraymuxabsent.so"}
+	_, cause := dl.Open(names, dl.Options{Dirs: []string{"/nowhere/lib", "/nowhere/lib64"}})
+	err := &OpenError{Reason: ErrDriverMissing, Cause: cause, Hint: "do this"}
+	assert.EqualError(t, err, "cuda: no NVIDIA driver found: tried libraymuxabsent.so.1 and libraymuxabsent.so in 6 places (hint: do this)")
+	var load *dl.OpenError
+	require.ErrorAs(t, err, &load)
+	require.Len(t, load.Attempts, 6)
+	report := Report{Problem: err, Attempts: load.Attempts}.String()
+	for _, a := range load.Attempts {
+		assert.Contains(t, report, "tried         "+a.Path+": ")
+		assert.Equal(t, 1, strings.Count(report, " "+a.Path+": "), "each path is named once")
+	}
+}
+
 // TestLibraryPlaces fixes the names and folders per platform.
 func TestLibraryPlaces(t *testing.T) {
 	assert.Equal(t, []string{"libcuda.so.1", "libcuda.so"}, libraryNames("linux"))
@@ -293,4 +311,5 @@ func TestProbe(t *testing.T) {
 	assert.ErrorIs(t, r.Problem, ErrDriverMissing)
 	require.Len(t, r.Attempts, 1)
 	assert.Contains(t, r.String(), "problem")
+	assert.Contains(t, r.String(), "tried         /nowhere/libcuda.so.1: no such file")
 }

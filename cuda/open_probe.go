@@ -126,6 +126,9 @@ func (r Report) String() string {
 	line("container", "%t", r.Container)
 	line("WSL", "%t", r.WSL)
 	line("device nodes", "%d", len(r.DeviceNodes))
+	for _, a := range r.Attempts {
+		line("tried", "%v", a)
+	}
 	for _, s := range r.Missing {
 		line("missing", "%s (CUDA %s)", s.Name, s.Since)
 	}

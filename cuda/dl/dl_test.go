@@ -154,12 +154,19 @@ func TestOrder(t *testing.T) {
 	var tried []string
 	for _, a := range failed.Attempts {
 		tried = append(tried, a.Path)
-		assert.Contains(t, err.Error(), a.Path+": "+a.Cause.Error())
+		assert.Contains(t, err.Error(), a.String())
+		assert.Equal(t, 1, strings.Count(err.Error(), " "+a.Path+": "), "each path is named once")
 	}
 	assert.Equal(t, []string{"libraymuxtest.so.1", "libraymuxtest.so",
 		filepath.Join(bad, "libraymuxtest.so.1"), filepath.Join(bad, "libraymuxtest.so")}, tried)
 	assert.ErrorIs(t, err, ErrEmptyFile)
 	assert.Contains(t, err.Error(), "cannot load libraymuxtest.so.1 or libraymuxtest.so; tried")
+	assert.Equal(t, "tried libraymuxtest.so.1 and libraymuxtest.so in 4 places, found "+
+		filepath.Join(bad, "libraymuxtest.so.1")+": the file has 0 bytes", failed.Summary())
+
+	_, err = Open(names, Options{Dirs: []string{t.TempDir()}, Symbol: "cbrt"})
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "tried libraymuxtest.so.1 and libraymuxtest.so in 4 places", failed.Summary())
 
 	_, err = Open(names, Options{Dirs: []string{good}, Symbol: "cuInit"})
 	assert.ErrorIs(t, err, ErrNoSymbol)

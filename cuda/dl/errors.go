@@ -3,6 +3,9 @@ package dl
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -31,13 +34,29 @@ type Attempt struct {
 	Cause error  // why it was not used
 }
 
+// String is the path and the cause, which in the loader's own words begins with
+// the path too.
+func (a Attempt) String() string {
+	return a.Path + ": " + strings.TrimPrefix(a.Cause.Error(), a.Path+": ")
+}
+
+// existing reports whether something was found at the path. What the loader
+// says about a bare name does not tell.
+func (a Attempt) existing() bool {
+	if filepath.IsAbs(a.Path) {
+		return !errors.Is(a.Cause, fs.ErrNotExist)
+	}
+	return errors.Is(a.Cause, ErrLinkStub) || errors.Is(a.Cause, ErrNoSymbol)
+}
+
 // OpenError says that no candidate could be loaded.
 type OpenError struct {
 	Names    []string
 	Attempts []Attempt // in the order they were made
 }
 
-// Error lists every attempt with its cause.
+// Error lists every attempt with its cause. It grows with their number; see
+// Summary.
 func (e *OpenError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cannot load %s; tried", strings.Join(e.Names, " or "))
@@ -45,9 +64,22 @@ func (e *OpenError) Error() string {
 		if i > 0 {
 			b.WriteByte(';')
 		}
-		fmt.Fprintf(&b, " %s: %v", a.Path, a.Cause)
+		fmt.Fprintf(&b, " %v", a)
 	}
 	return b.String()
+}
+
+// Summary is Error in few words: the number of attempts, and of these only the
+// first that found a file.
+func (e *OpenError) Summary() string {
+	if len(e.Attempts) == 1 {
+		return e.Attempts[0].String()
+	}
+	text := fmt.Sprintf("tried %s in %d places", strings.Join(e.Names, " and "), len(e.Attempts))
+	if i := slices.IndexFunc(e.Attempts, Attempt.existing); i >= 0 {
+		text += ", found " + e.Attempts[i].String()
+	}
+	return text
 }
 
 // Unwrap gives the causes, so that errors.Is(err, ErrEmptyFile) and the like

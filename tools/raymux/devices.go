@@ -60,7 +60,7 @@ func (p *program) openDriver(list deviceList) (*cuda.Driver, []int, error) {
 	}
 	drv, err := p.open()
 	if err != nil {
-		text := fmt.Sprintf("-devices: %v; %s", brief(err), emulatorHint)
+		text := fmt.Sprintf("-devices: %v; %s", err, emulatorHint)
 		for _, absent := range []error{cuda.ErrDriverMissing, cuda.ErrNoDevice, cuda.ErrStubLibrary, cuda.ErrUnsupportedPlatform} {
 			if errors.Is(err, absent) {
 				return nil, nil, &devicesError{text, err}
@@ -79,17 +79,6 @@ func (p *program) openDriver(list deviceList) (*cuda.Driver, []int, error) {
 		}
 	}
 	return drv, list.ordinals, nil
-}
-
-// brief leaves out the list of paths that were tried for a driver; raymux info -v prints it.
-func brief(err error) error {
-	var open *cuda.OpenError
-	if errors.As(err, &open) && errors.Is(open.Reason, cuda.ErrDriverMissing) {
-		short := *open
-		short.Cause = nil
-		return &short
-	}
-	return err
 }
 
 func upTo(n int) []int {
