@@ -21,12 +21,11 @@ type engine struct {
 }
 
 func parseBackend(s string) (scene.Backend, error) {
-	for _, b := range []scene.Backend{scene.Auto, scene.CUDA, scene.OptiX} {
-		if s == b.String() {
-			return b, nil
-		}
+	b, err := scene.ParseBackend(s)
+	if err != nil {
+		return 0, errors.New("use auto, cuda or optix")
 	}
-	return 0, errors.New("use auto, cuda or optix")
+	return b, nil
 }
 
 // openEngine opens the devices. A program that runs whatever it is given takes devices that differ or have no link between

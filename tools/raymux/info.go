@@ -21,6 +21,7 @@ type infoReport struct {
 	Devices  []deviceInfo `json:"devices"`
 	Backend  backendInfo  `json:"backend"`
 	Backends []tracerInfo `json:"backends"`
+	OptiX    []optixInfo  `json:"optix,omitempty"` // one per device; absent where it cannot run
 	Peers    []peerInfo   `json:"peers"`
 	// Transport is how a batch would reach the other devices; empty for one device.
 	Transport string  `json:"transport,omitempty"`
@@ -124,8 +125,12 @@ func (p *program) inspect(ctx context.Context, list deviceList, backend scene.Ba
 	r.Backend = backendInfo{master.Backend().String(), master.BackendReason()}
 	r.Backends = []tracerInfo{
 		{scene.CUDA.String(), true, "plain CUDA kernels, needs no other library"},
-		{scene.OptiX.String(), false, "this build has no OptiX tracer"},
 	}
+	var tracer tracerInfo
+	if tracer, r.OptiX, err = inspectOptiX(e.drv, e.ordinals); err != nil {
+		return nil, err
+	}
+	r.Backends = append(r.Backends, tracer)
 	for _, l := range e.scene.Links() {
 		r.Peers = append(r.Peers, peerInfo{l.From, l.To, l.OK(), l.Trouble()})
 	}
@@ -191,7 +196,7 @@ func (r *infoReport) print(w io.Writer, verbose bool) error {
 			pr.linef("           module %s", m)
 		}
 	}
-	pr.linef("OptiX ABI  none (this build has no OptiX tracer)")
+	printOptiX(pr, r.OptiX, verbose)
 	return pr.err
 }
 

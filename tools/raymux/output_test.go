@@ -193,7 +193,7 @@ func TestInfoFlag(t *testing.T) {
 func TestInfo(t *testing.T) {
 	b := newBench(t)
 	r := b.succeed(t, "info", "-devices", "emu:2", "-v")
-	for _, want := range []string{"driver     emulator", "dev0", "dev1", "backend    cuda", "optix: unavailable",
+	for _, want := range []string{"driver     emulator", "dev0", "dev1", "backend    cuda", "optix: unavailable", "devices are emulated", "OptiX ABI  none",
 		"dev0 -> dev1: works", "dev1 -> dev0: works", "transport  direct", "claim: identity", ptx.ManifestDigest(), "module link"} {
 		assert.Contains(t, r.out, want)
 	}
