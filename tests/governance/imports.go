@@ -119,6 +119,14 @@ func CheckListed(pkgs []Package) []string {
 	return bad
 }
 
+// Scratch reports whether a package lies in the folder artifacts, which git
+// ignores: whatever runs left there is not the repository's.
+func Scratch(path string) bool {
+	name, ours := local(path)
+	top, _, _ := strings.Cut(name, "/")
+	return ours && top == "artifacts"
+}
+
 func local(path string) (string, bool) {
 	if path == Module {
 		return "", true

@@ -50,7 +50,7 @@ func copyOfRepository(t *testing.T) string {
 			return err
 		}
 		if d.IsDir() {
-			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || rel == "artifacts") {
 				return fs.SkipDir
 			}
 			return os.MkdirAll(filepath.Join(root, rel), 0o755)

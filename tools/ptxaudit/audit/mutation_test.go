@@ -276,6 +276,20 @@ func TestEditsAreRefused(t *testing.T) {
 	}
 }
 
+// Folders that git ignores are nobody's source.
+func TestScratchIsPassedOver(t *testing.T) {
+	r := newRepository(t)
+	r.update(newCanned(t))
+	for _, folder := range []string{"artifacts", ".carry", ".venv"} {
+		r.write(folder+"/x.sh", "nvcc --fm"+"ad=true x.cu\n")
+		r.write(folder+"/launch.go", "not even Go\n")
+	}
+	require.Empty(t, r.check())
+	const elsewhere = "tools/artifacts/x.sh"
+	r.write(elsewhere, "nvcc --fm"+"ad=true x.cu\n")
+	r.refused(elsewhere, "numeric compiler option")
+}
+
 // Texts that a compiler could produce from a changed source: the manifest is
 // in order, and the policy is not kept.
 func TestCompiledTextsAreRefused(t *testing.T) {

@@ -39,7 +39,8 @@ func (t tree) scanOptions() (out findings, err error) {
 }
 
 // walk visits the regular files of the tree, except hidden folders other than
-// those of continuous integration, and folders that Go ignores.
+// those of continuous integration, folders that Go ignores, and the scratch
+// folder artifacts, which git ignores.
 func (t tree) walk(visit func(name string) error) error {
 	return filepath.WalkDir(string(t), func(full string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -53,7 +54,7 @@ func (t tree) walk(visit func(name string) error) error {
 		base := path.Base(name)
 		switch {
 		case d.IsDir() && name != "." && base != ".ci" && base != ".github" &&
-			(strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor"):
+			(strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor" || name == "artifacts"):
 			return fs.SkipDir
 		case !d.Type().IsRegular():
 			return nil
