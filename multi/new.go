@@ -152,11 +152,15 @@ func resolve(links []Link, opts Options) (chunked.Transport, error) {
 
 // open makes the scenes and the private streams and events.
 func (s *Scene) open() error {
+	var others []*cuda.Device // that Auto has to ask too
+	for _, c := range s.ctxs[1:] {
+		others = append(others, c.Device())
+	}
 	for p, c := range s.ctxs {
 		r := &replica{position: p, ordinal: s.devices[p], ctx: c}
 		s.replicas = append(s.replicas, r)
 		var err error
-		if r.scene, err = scene.New(c, scene.Options{Backend: s.opts.Backend, Logger: s.opts.Logger}); err != nil {
+		if r.scene, err = scene.New(c, scene.Options{Backend: s.opts.Backend, Replicas: others, Logger: s.opts.Logger}); err != nil {
 			return r.fail("creating the scene", err)
 		}
 		if len(s.ctxs) == 1 {

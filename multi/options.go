@@ -23,6 +23,9 @@ type Options struct {
 	AllowMixedDevices bool
 	// Backend is the triangle tracer of every replica.
 	Backend scene.Backend
+	// NoWarmUp keeps Build from preparing all devices at the same time. It
+	// matters to OptiX, whose first use takes a second or so per device.
+	NoWarmUp bool
 	// Logger receives warnings. Nil: none.
 	Logger *slog.Logger
 }

@@ -26,6 +26,7 @@ type Scene struct {
 	replicas  []*replica
 	links     []Link
 	transport chunked.Transport
+	warmed    bool // by an earlier Build
 
 	turn     turn
 	closed   atomic.Bool
@@ -125,6 +126,9 @@ func (s *Scene) Build(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	if err := s.warm(ctx); err != nil {
+		return err
+	}
 	if err := s.master().scene.Build(ctx); err != nil {
 		return s.master().fail("Build", err)
 	}

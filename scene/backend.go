@@ -57,8 +57,9 @@ func optixDisabled() bool {
 	return v == "1" || strings.EqualFold(v, "true")
 }
 
-// resolveBackend says which backend answers the scene's request, and why.
-func (s *Scene) resolveBackend() (Backend, string, error) {
+// ResolveBackend says which backend a Build would choose now, and why. It starts
+// OptiX where that is in question. For schedulers.
+func (s *Scene) ResolveBackend() (Backend, string, error) {
 	switch s.want {
 	case CUDA:
 		return CUDA, "requested", nil

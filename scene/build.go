@@ -25,7 +25,7 @@ func (s *Scene) Build(ctx context.Context) error {
 	if len(s.meshes) == 0 {
 		return ErrNoMesh
 	}
-	backend, reason, err := s.resolveBackend()
+	backend, reason, err := s.ResolveBackend()
 	if err != nil {
 		return err
 	}
