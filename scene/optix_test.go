@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/cuda/emu"
 	"github.com/raymux/raymux/optixabi"
 	"github.com/raymux/raymux/optixabi/fakeoptix"
@@ -239,61 +240,91 @@ func TestParseBackend(t *testing.T) {
 	require.ErrorContains(t, err, "auto, optix or cuda")
 }
 
-// Whatever call of the library fails, nothing is left behind (the rig looks), and
-// the scene answers after at most one Build.
-func TestEveryFailingOptixCallLeavesNothingBehind(t *testing.T) {
+// optixLife builds, edits and asks a scene, with faults that arm has armed. The rig
+// looks for what is left behind. It returns the first failure, after which the scene
+// must answer again with at most one Build.
+func optixLife(t *testing.T, arm func(*optixRig)) (*optixRig, error) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(22, 1))
 	meshes := []scene.Mesh{randomSoup(rng, 20, .4), dynamic(randomSoup(rng, 20, .4))}
+	end := moved(meshes[1], vec{.1, 0, 0})
 	b := oddBatch(rng, 40)
-	want := build(t, meshes[0], moved(meshes[1], vec{.1, 0, 0})).intersect(b, scene.All)
-	// life returns the number of calls and the first failure.
-	life := func(t *testing.T, k int) (int, error) {
-		r := openOptix(t, 1, fakeoptix.Config{})
-		s := r.scene(0, scene.OptiX)
-		s.add(meshes...)
-		if k > 0 {
-			r.FailAt(k, optixabi.ErrorInternalError)
-		}
-		rays := s.upload(b)
-		err := s.Build(background)
-		if err == nil {
-			require.NoError(t, s.UpdateMeshVertices(1, moved(meshes[1], vec{.1, 0, 0}).Vertices))
-			err = s.Sync(background)
-		}
-		var h *scene.Hits
-		if err == nil {
-			h, err = s.Intersect(background, rays, scene.All)
-		}
-		calls := r.Calls("")
-		r.ClearFaults()
-		if err == nil {
-			require.Equal(t, want.exact(), s.download(h).exact())
-			require.NoError(t, h.Close())
-			return calls, nil
-		}
-		require.ErrorIs(t, err, optixabi.ErrorInternalError)
-		if !s.IsReady() {
-			require.NoError(t, s.Build(background))
-		}
-		if err := s.UpdateMeshVertices(1, moved(meshes[1], vec{.1, 0, 0}).Vertices); err == nil {
-			require.NoError(t, s.Sync(background))
-		}
-		require.Equal(t, want.exact(), s.intersect(b, scene.All).exact())
-		return calls, err
+	r := openOptix(t, 1, fakeoptix.Config{})
+	want := r.scene(0, scene.CUDA)
+	want.add(meshes[0], end)
+	require.NoError(t, want.Build(background))
+	table := want.intersect(b, scene.All)
+	s := r.scene(0, scene.OptiX)
+	s.add(meshes...)
+	rays := s.upload(b)
+	arm(r)
+	err := s.Build(background)
+	if err == nil {
+		require.NoError(t, s.UpdateMeshVertices(1, end.Vertices))
+		err = s.Sync(background)
 	}
-	calls, err := life(t, 0)
+	var h *scene.Hits
+	if err == nil {
+		h, err = s.Intersect(background, rays, scene.All)
+	}
+	r.ClearFaults()
+	r.fault.Reset()
+	if err == nil {
+		require.Equal(t, table.exact(), s.download(h).exact())
+		require.NoError(t, h.Close())
+		return r, nil
+	}
+	if !s.IsReady() {
+		require.NoError(t, s.Build(background))
+	}
+	require.NoError(t, s.UpdateMeshVertices(1, end.Vertices))
+	require.NoError(t, s.Sync(background))
+	require.Equal(t, table.exact(), s.intersect(b, scene.All).exact())
+	return r, err
+}
+
+// Whatever call of the library fails, nothing is left behind.
+func TestEveryFailingOptixCallLeavesNothingBehind(t *testing.T) {
+	r, err := optixLife(t, func(*optixRig) {})
 	require.NoError(t, err)
+	calls := r.Calls("")
 	require.Greater(t, calls, 20)
 	failed := 0
 	for k := 1; k <= calls; k++ {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			if _, err := life(t, k); err != nil {
+			_, err := optixLife(t, func(r *optixRig) { r.FailAt(k, optixabi.ErrorInternalError) })
+			if err != nil {
+				require.ErrorIs(t, err, optixabi.ErrorInternalError)
 				failed++
 			}
 		})
 	}
 	// The calls about the disk cache may fail without harm.
 	assert.Greater(t, failed, calls/2)
+}
+
+// The same for the calls of the CUDA driver between them.
+func TestEveryFailingCallOfAnOptixSceneLeavesNothingBehind(t *testing.T) {
+	for _, method := range []string{
+		"DevicePrimaryCtxRetain", "ModuleLoadDataEx", "ModuleGetFunction", "MemAlloc", "StreamCreateWithPriority",
+		"EventCreate", "EventRecord", "LaunchKernel", "MemcpyHtoDAsync", "MemcpyDtoHAsync",
+	} {
+		for k := 1; k < 64; k++ {
+			fired := false
+			t.Run(fmt.Sprint(method, " ", k), func(t *testing.T) {
+				_, err := optixLife(t, func(r *optixRig) {
+					require.NoError(t, r.fault.FailCall(method, k, cuapi.ErrorInvalidValue))
+				})
+				if fired = err != nil; fired {
+					require.ErrorIs(t, err, cuapi.ErrorInvalidValue)
+				}
+			})
+			if !fired {
+				require.Greater(t, k, 1, "%s is never called", method)
+				break
+			}
+		}
+	}
 }
 
 // Two goroutines build, query and drop scenes at once, from a cold start each time.
