@@ -74,11 +74,19 @@ func (p *program) openDriver(list deviceList) (*cuda.Driver, []int, error) {
 	}
 	for _, d := range list.ordinals {
 		if d >= n {
-			text := fmt.Sprintf("-devices: found %d device(s), numbered from 0; expected one with number %d", n, d)
+			text := fmt.Sprintf("-devices: found %d %s, numbered from 0; expected one with number %d", n, plural(n, "device"), d)
 			return nil, nil, errors.Join(&devicesError{text: text}, drv.Close())
 		}
 	}
 	return drv, list.ordinals, nil
+}
+
+// plural is the form of a noun beside a number.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
 }
 
 func upTo(n int) []int {

@@ -1,8 +1,9 @@
 // Command raymux answers ray queries from files: meshes in .obj, .ply or .stl, rays and results in NumPy's .npy and .npz.
 //
-//	raymux info        devices, driver, backends, links between devices
-//	raymux intersect   the closest hit of every ray
+//	raymux info          devices, driver, backends, links between devices
+//	raymux intersect     the closest hit of every ray
 //	raymux edge-records  the edges of the meshes and the faces beside them
+//	raymux version       what the program was built from
 //
 // It is a thin layer over package multi: parse, validate, call, write. `raymux COMMAND -h` lists the flags of a command.
 //

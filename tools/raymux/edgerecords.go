@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tools/raymux/npy"
 )
@@ -30,7 +31,7 @@ func (p *program) edgeRecords(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	watch.lap("read")
-	e, err := p.openEngine(ctx, f.devices, f.backend, f.options)
+	e, err := p.openEngine(ctx, f.devices, f.backend, chunked.Options{})
 	if err != nil {
 		return err
 	}

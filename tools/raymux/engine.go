@@ -17,7 +17,16 @@ import (
 type engine struct {
 	drv      *cuda.Driver
 	ordinals []int
+	backend  scene.Backend // as asked for
 	scene    *multi.Scene
+}
+
+// forBackend names the flag when the tracer that was asked for cannot run here.
+func forBackend(backend scene.Backend, err error) error {
+	if errors.Is(err, scene.ErrBackendUnavailable) {
+		return fmt.Errorf("-backend %s: %w; -backend auto takes one that can run", backend, err)
+	}
+	return err
 }
 
 func parseBackend(s string) (scene.Backend, error) {
@@ -38,8 +47,10 @@ func (p *program) openEngine(ctx context.Context, list deviceList, backend scene
 	}
 	e := &engine{drv: drv, ordinals: ordinals}
 	if options.Weights != nil {
-		if err := chunked.CheckWeights("-weights", options.Weights, len(ordinals)); err != nil {
-			return nil, errors.Join(err, e.close(ctx))
+		err := chunked.CheckWeights("-weights", options.Weights, len(ordinals))
+		var option *chunked.OptionError
+		if errors.As(err, &option) {
+			return nil, errors.Join(usagef("%s: %s", option.Option, option.Reason), e.close(ctx))
 		}
 	}
 	e.scene, err = multi.New(drv, ordinals, multi.Options{
@@ -50,8 +61,9 @@ func (p *program) openEngine(ctx context.Context, list deviceList, backend scene
 		Logger:            p.logger(),
 	})
 	if err != nil {
-		return nil, errors.Join(err, e.close(ctx))
+		return nil, errors.Join(forBackend(backend, err), e.close(ctx))
 	}
+	e.backend = backend
 	return e, nil
 }
 
@@ -80,7 +92,7 @@ func (e *engine) load(ctx context.Context, meshes []meshfile.Mesh) error {
 	if errors.As(err, &limit) {
 		return fmt.Errorf("-mesh: %w", err)
 	}
-	return err
+	return forBackend(e.backend, err)
 }
 
 // describeDevices names the devices of the set, for -info.

@@ -70,12 +70,11 @@ func (fs *flagSet) parse(p *program, args []string) error {
 	return nil
 }
 
-// common holds the flags that every query has.
+// common holds the flags of every command that makes a result from meshes.
 type common struct {
 	meshes     []string
 	devices    deviceList
 	backend    scene.Backend
-	options    chunked.Options
 	out        string
 	fields     []string // as written; nil: all
 	plan, info bool
@@ -87,23 +86,6 @@ func (fs *flagSet) common(c *common) {
 		return nil
 	})
 	fs.machine(&c.devices, &c.backend)
-	fs.once("weights", "`a,b,...`: shares of the devices, one each (default: equal)", func(s string) (err error) {
-		c.options.Weights, err = parseWeights(s)
-		return err
-	})
-	fs.once("min-rows", "fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default 262144)",
-		func(s string) (err error) {
-			if c.options.MinRaysPerDevice, err = strconv.ParseInt(s, 10, 64); err != nil || c.options.MinRaysPerDevice < 1 {
-				return errors.New("use a whole number from 1")
-			}
-			return nil
-		})
-	fs.once("transport", "`auto|direct|copy`: how rows reach the other devices (default auto)", func(s string) error {
-		if c.options.Transport.UnmarshalText([]byte(s)) != nil {
-			return errors.New("use auto, direct or copy")
-		}
-		return nil
-	})
 	fs.file("out", "`FILE` for the result: .npz, or .npy for a single column (required, not with -plan)", &c.out)
 	fs.once("fields", "`LIST`: all, or a comma-separated list of the columns to compute and write (default all)", func(s string) error {
 		if s != "all" {
@@ -113,6 +95,27 @@ func (fs *flagSet) common(c *common) {
 	})
 	fs.BoolVar(&c.plan, "plan", false, "print how the rows would be split, and why, and run nothing")
 	fs.BoolVar(&c.info, "info", false, "print the plan, timings and bytes moved to standard error")
+}
+
+// split declares the flags that divide a batch among the devices.
+func (fs *flagSet) split(options *chunked.Options) {
+	fs.once("weights", "`a,b,...`: shares of the devices, one each (default: equal)", func(s string) (err error) {
+		options.Weights, err = parseWeights(s)
+		return err
+	})
+	fs.once("min-rows", "fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default 262144)",
+		func(s string) (err error) {
+			if options.MinRaysPerDevice, err = strconv.ParseInt(s, 10, 64); err != nil || options.MinRaysPerDevice < 1 {
+				return errors.New("use a whole number from 1")
+			}
+			return nil
+		})
+	fs.once("transport", "`auto|direct|copy`: how rows reach the other devices (default auto)", func(s string) error {
+		if options.Transport.UnmarshalText([]byte(s)) != nil {
+			return errors.New("use auto, direct or copy")
+		}
+		return nil
+	})
 }
 
 // machine declares the flags that choose devices and tracer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,6 +25,10 @@ func (p *program) openArray(ctx context.Context, flag, arg string) (*arrayInput,
 	path, column, isColumn := npy.SplitColumn(arg)
 	file, err := fileio.Open(ctx, p.fs, path)
 	if err != nil {
+		var fault *fileio.Fault
+		if errors.As(err, &fault) && strings.Contains(strings.ToLower(path), ".npy:") {
+			err = fileio.Faultf("file.npy alone; file.npz:column is for archives", "a column of a .npy file, which holds one array")
+		}
 		return nil, forFile(flag, arg, err)
 	}
 	a := &arrayInput{flag: flag, arg: arg, file: file}
@@ -58,6 +63,9 @@ func (a *arrayInput) rows(width int64) (int64, error) {
 	if width > 0 {
 		expected = fmt.Sprintf("shape [N, %d]", width)
 		ok = len(shape) == 2 && shape[1] == width
+	}
+	if len(shape) == 2 && shape[0] == width && !ok {
+		expected += ": transpose it"
 	}
 	if !ok {
 		return 0, a.fault(expected, "shape %s", a.array.Header.ShapeString())
@@ -125,7 +133,11 @@ func (p *program) checkOut(out string, columns int) error {
 			return forFile("-out", out, fileio.Faultf("an .npz file, or one column in -fields", "an .npy file for %d columns", columns))
 		}
 	default:
-		return forFile("-out", out, fileio.Faultf("a name that ends in .npz, or .npy for a single column", "another name"))
+		found := "a name without extension"
+		if ext := filepath.Ext(out); ext != "" {
+			found = "extension " + fileio.Quote(ext)
+		}
+		return forFile("-out", out, fileio.Faultf("a name that ends in .npz, or .npy for a single column", "%s", found))
 	}
 	return forFile("-out", out, fileio.CheckOutput(p.fs, out))
 }

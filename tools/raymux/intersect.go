@@ -15,6 +15,7 @@ import (
 // intersectFlags is the command line of `raymux intersect`.
 type intersectFlags struct {
 	common
+	options                           chunked.Options
 	origins, directions, tmax, active string
 }
 
@@ -23,6 +24,7 @@ func (p *program) intersect(ctx context.Context, args []string) (err error) {
 	var f intersectFlags
 	fs := newFlagSet("intersect")
 	fs.common(&f.common)
+	fs.split(&f.options)
 	fs.file("origins", "`FILE` of the ray origins, [N, 3] float32: .npy, or file.npz:column (required)", &f.origins)
 	fs.file("directions", "`FILE` of the ray directions, [N, 3] float32, of any length (required)", &f.directions)
 	fs.file("tmax", "`FILE` of the largest accepted ray parameters, [N] float32", &f.tmax)

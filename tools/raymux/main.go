@@ -51,6 +51,7 @@ func commands() []command {
 		{"info", "what the machine offers: devices, driver, backends, links, kernels", (*program).info},
 		{"intersect", "the closest hit of every ray", (*program).intersect},
 		{"edge-records", "the edges of the meshes and the faces beside them", (*program).edgeRecords},
+		{"version", "what the program was built from", (*program).version},
 	}
 }
 

@@ -153,11 +153,11 @@ func malformedCalls() []malformed {
 	origins("negative.npy", `dimension "-4"`)
 	origins("dict.npy", "no key 'fortran_order'")
 	origins("rank.npy", "found shape (12,); expected shape [N, 3]")
-	origins("transposed.npy", "found shape (3, 4); expected shape [N, 3]")
-	origins("three.npy", "found shape (2, 2, 3); expected shape [N, 3]")
-	origins("int32.npy", `dtype "<i4"`, "float32")
+	origins("transposed.npy", "found shape (3, 4); expected shape [N, 3]: transpose it\n")
+	origins("three.npy", "found shape (2, 2, 3); expected shape [N, 3]\n")
+	origins("int32.npy", `dtype "<i4"; expected "<f4" (float32), or "<f8" (float64, which is rounded); in NumPy .astype(numpy.float32) converts`)
 	origins("complex.npy", `dtype "<c8"`)
-	origins("active.npy", "found dtype '|b1'; expected '<f4'")
+	origins("active.npy", `found dtype "|b1"; expected "<f4"`)
 	origins(numpyFile("version3.npy"), ".npy version 3.0; expected version 1.0 or 2.0")
 	origins(numpyFile("big_endian.npy"), "big endian")
 	origins(numpyFile("half.npy"), `dtype "<f2"`)
@@ -169,8 +169,8 @@ func malformedCalls() []malformed {
 	add("tmax rows", run.with("-tmax", "tmax5.npy"), exitUsage, "-tmax", "found 5 rows; expected 4")
 	add("tmax shape", run.with("-tmax", "tmax2d.npy"), exitUsage, "-tmax", "found shape (4, 1); expected shape [N]")
 	add("active rows", run.with("-active", "active3.npy"), exitUsage, "-active", "found 3 rows; expected 4")
-	add("active bytes", run.with("-active", "bytes.npy"), exitUsage, "-active", `dtype "|u1"`)
-	add("active floats", run.with("-active", "tmax.npy"), exitUsage, "-active", "found dtype '<f4'; expected '|b1' (bool)")
+	add("active bytes", run.with("-active", "bytes.npy"), exitUsage, "-active", `dtype "|u1"; expected "|b1" (bool); in NumPy .astype(bool) converts`)
+	add("active floats", run.with("-active", "tmax.npy"), exitUsage, "-active", `found dtype "<f4"; expected "|b1" (bool)`)
 
 	// Archives.
 	origins("rays.npz:p", `no column "p"; expected file.npz:name with one of "d", "o"`)
@@ -182,7 +182,7 @@ func malformedCalls() []malformed {
 	origins("damaged.npz:o", "found")
 	origins("folder.npz:o", "a folder")
 	origins("none.npz:o", "no such file")
-	add("array as archive", run.with("-origins", "o.npy:o"), exitUsage, "o.npy:o", "no such file")
+	origins("o.npy:o", "found a column of a .npy file, which holds one array; expected file.npy alone; file.npz:column is for archives")
 
 	// Meshes.
 	mesh("missing.obj", "no such file")
@@ -214,6 +214,10 @@ func malformedCalls() []malformed {
 	add("edge-records without mesh", edge.with("-mesh"), exitUsage, "-mesh is missing")
 	add("edge-records column", edge.with("-fields", "t"), exitUsage, `-fields: found "t"; expected all or some of records`)
 	add("edge-records with rays", edge.with("-origins", "o.npy"), exitUsage, "unknown flag -origins")
+	// It runs on the host, so no rows are split.
+	for flag, value := range map[string]string{"-weights": "1", "-min-rows": "1", "-transport": "copy"} {
+		add("edge-records with "+flag, edge.with(flag, value), exitUsage, "unknown flag "+flag)
+	}
 
 	// Flags.
 	add("no mesh", run.with("-mesh"), exitUsage, "-mesh is missing")
@@ -246,7 +250,8 @@ func malformedCalls() []malformed {
 	// Outputs.
 	add("output folder missing", run.with("-out", "none/out.npz"), exitUsage, "-out", "expected an existing folder")
 	add("output is a folder", run.with("-out", "folder.npz"), exitUsage, "-out", "found a folder")
-	add("output kind", run.with("-out", "out.csv"), exitUsage, "-out", "expected a name that ends in .npz")
+	add("output kind", run.with("-out", "out.csv"), exitUsage, "-out", `found extension ".csv"; expected a name that ends in .npz`)
+	add("output without kind", run.with("-out", "out"), exitUsage, "-out", "found a name without extension; expected a name that ends in .npz")
 	add("ten columns in .npy", run.with("-out", "out.npy"), exitUsage, "-out", "an .npy file for 10 columns")
 	add("output below a file", run.with("-out", "o.npy/out.npz"), exitUsage, "-out", "not a folder")
 	return list
@@ -322,9 +327,9 @@ func TestUnknownCommands(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "raymux: no command; use one of info, intersect, edge-records, or -h\n"},
-		{[]string{"x"}, "raymux: unknown command \"x\"; use one of info, intersect, edge-records\n"},
-		{[]string{"reflect", "-mesh", "a.obj"}, "raymux: unknown command \"reflect\"; use one of info, intersect, edge-records\n"},
+		{nil, "raymux: no command; use one of info, intersect, edge-records, version, or -h\n"},
+		{[]string{"x"}, "raymux: unknown command \"x\"; use one of info, intersect, edge-records, version\n"},
+		{[]string{"reflect", "-mesh", "a.obj"}, "raymux: unknown command \"reflect\"; use one of info, intersect, edge-records, version\n"},
 		{[]string{"intersect", "extra"}, "raymux intersect: unexpected argument \"extra\"; every input has a flag, raymux intersect -h lists them\n"},
 		{[]string{"info", "-mesh", "a.obj"}, "raymux info: unknown flag -mesh; raymux info -h lists the flags\n"},
 	} {
@@ -336,7 +341,7 @@ func TestUnknownCommands(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	b := newBench(t)
-	for _, args := range [][]string{{"-h"}, {"help"}, {"info", "-h"}, {"intersect", "-h"}, {"edge-records", "-help"}} {
+	for _, args := range [][]string{{"-h"}, {"help"}, {"info", "-h"}, {"intersect", "-h"}, {"edge-records", "-help"}, {"version", "-h"}} {
 		r := b.run(t, t.Context(), args...)
 		assert.Equal(t, exitDone, r.status)
 		assert.Contains(t, r.out, "usage: raymux")
@@ -349,7 +354,7 @@ func TestDevicesOfTheMachine(t *testing.T) {
 	b := newBench(t)
 	b.open = func() (*cuda.Driver, error) { return cuda.OpenEmulator(1) }
 	b.refuse(t, malformed{call: intersectCall().with("-devices", "0,1"), status: exitDevices,
-		want: []string{"-devices: found 1 device(s), numbered from 0; expected one with number 1"}})
+		want: []string{"-devices: found 1 device, numbered from 0; expected one with number 1"}})
 	for _, c := range []struct {
 		reason error
 		status int

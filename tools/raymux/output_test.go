@@ -219,7 +219,7 @@ func TestInfo(t *testing.T) {
 
 func TestUnavailableBackend(t *testing.T) {
 	b := newBench(t)
-	b.refuse(t, malformed{call: intersectCall().with("-backend", "optix"), status: exitFailed, want: []string{"OptiX"}})
+	b.refuse(t, malformed{call: intersectCall().with("-backend", "optix"), status: exitFailed, want: []string{"-backend optix: ", "OptiX", "-backend auto"}})
 }
 
 func TestProgressIsForTerminals(t *testing.T) {

