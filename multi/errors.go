@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/raymux/raymux/cuda"
 )
 
 // Reasons for which New refuses a set of devices, or a call is refused. Use
@@ -13,7 +15,8 @@ var (
 	ErrMixed      = errors.New("multi: devices differ")
 	ErrNoPeer     = errors.New("multi: no working peer access")
 	ErrDiverged   = errors.New("multi: replicas diverged")
-	ErrClosed     = errors.New("multi: scene is closed")
+	// ErrClosed also is cuda.ErrClosed.
+	ErrClosed = fmt.Errorf("multi: the scene is closed (%w)", cuda.ErrClosed)
 )
 
 // DeviceError says on which device of the set an operation failed.

@@ -81,6 +81,7 @@ func TestNotReadyAndClosed(t *testing.T) {
 	_, err = s.Intersect(bg, scene.Rays{}, scene.All)
 	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, s.Build(bg), ErrClosed)
+	require.ErrorIs(t, s.Build(bg), cuda.ErrClosed)
 	require.ErrorIs(t, s.Sync(bg), ErrClosed)
 	_, err = s.AddMesh(scene.Mesh{})
 	require.ErrorIs(t, err, ErrClosed)
