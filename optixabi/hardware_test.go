@@ -20,7 +20,7 @@ import (
 )
 
 // probeProgram traces one ray per launch index i, from (i, 0, 5) along -z, and
-// stores 1 + primitive + 100 * instance id of what it hits, or 0.
+// stores hit(primitive, instance id) of what it hits, or 0.
 func probeProgram() []byte {
 	registers := func(prefix string, n int) string {
 		names := make([]string, n)
@@ -78,6 +78,12 @@ func probeProgram() []byte {
 }
 `)
 }
+
+// hit is the word that the program stores.
+func hit(primitive int, instance uint32) uint32 { return uint32(primitive) + 1 + 100*instance }
+
+// noInstance is the instance id in a structure without instances.
+const noInstance = 0xffffffff
 
 const triangleCount = 8
 
@@ -352,7 +358,7 @@ func testGPU(g *gpu) {
 	// One mesh: odd rays pass between the triangles.
 	even, odd := make([]uint32, rays), make([]uint32, rays)
 	for i := range triangleCount {
-		even[2*i], odd[2*i+1] = uint32(i+1), uint32(i+1)
+		even[2*i], odd[2*i+1] = hit(i, noInstance), hit(i, noInstance)
 	}
 	vertices, faces := rowOfTriangles(0)
 	v := g.upload(bytesOf(vertices))
@@ -422,10 +428,7 @@ func testGPU(g *gpu) {
 	defer g.destroy(p2)
 	both := make([]uint32, rays)
 	for i := range both {
-		both[i] = uint32(i/2 + 1 + 200)
-		if i%2 == 0 {
-			both[i] += 100
-		}
+		both[i] = hit(i/2, uint32(3-i%2))
 	}
 	assert.Equal(g, both, g.trace(p2, top))
 }
