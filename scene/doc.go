@@ -31,6 +31,14 @@
 // Row i depends on row i of the input and on the scene, on nothing else: batches
 // may be cut anywhere, and every device and the emulator return the same bits.
 //
+// # Backends
+//
+// Which triangle a ray meets is found by our own tree ([CUDA]) or by [OptiX]; the
+// second kernel is the same. [Auto] takes OptiX where all devices have ray-tracing
+// cores. OptiX has no rule for ties: rows whose ray meets an edge or a vertex may
+// name another triangle; on all others both give the same bits. Scenes of one
+// [cuda.Driver] share what OptiX compiles for a device until the driver is closed.
+//
 // # Order and threads
 //
 // Queries are enqueued on the scene's stream or on the stream of [OnStream] and
