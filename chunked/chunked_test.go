@@ -102,6 +102,8 @@ func TestCheckWeights(t *testing.T) {
 		require.Equal(t, "Weights", oe.Option)
 	}
 	require.NoError(t, chunked.CheckWeights("Weights", []float64{0, 2.5}, 2))
+	require.EqualError(t, chunked.CheckWeights("Weights", []float64{1}, 2),
+		"chunked: Weights: 1 values for 2 devices: give one weight per device, in device order")
 }
 
 func intersect(in, wire int64) chunked.Op {

@@ -47,7 +47,7 @@ func Split(begin, n int64, weights []float64) []Range {
 
 // CheckWeights reports why weights cannot divide a batch among n devices: a
 // count other than n, a value that is negative or not finite, or a sum that
-// is zero or not finite. The name of the option begins the message.
+// is zero or not finite. It is an [*OptionError] of the given name.
 func CheckWeights(name string, weights []float64, n int) error {
 	if len(weights) != n {
 		return &OptionError{name, fmt.Sprintf("%d values for %d devices: give one weight per device, in device order", len(weights), n)}
@@ -68,4 +68,4 @@ func CheckWeights(name string, weights []float64, n int) error {
 // OptionError says which option cannot be used and why.
 type OptionError struct{ Option, Reason string }
 
-func (e *OptionError) Error() string { return e.Option + ": " + e.Reason }
+func (e *OptionError) Error() string { return "chunked: " + e.Option + ": " + e.Reason }

@@ -191,3 +191,12 @@ func TestEmulatorLaunchAllocatesNothing(t *testing.T) {
 	t.Logf("%v allocations per launch, those of the emulator's own queue included", allocs)
 	assert.LessOrEqual(t, allocs, 8.0)
 }
+
+func TestOpenEmulatorRefusesWhatNoEmulatorCanHave(t *testing.T) {
+	_, err := cuda.OpenEmulator(0)
+	assert.Equal(t, &cuda.ArgumentError{Op: "OpenEmulator", Arg: "n", Detail: "0 devices asked for, 1 to 64 are possible"}, err)
+	_, err = cuda.OpenEmulator(1, emu.WithWorkers(0))
+	var arg *cuda.ArgumentError
+	require.ErrorAs(t, err, &arg)
+	assert.Equal(t, "WithWorkers", arg.Arg)
+}

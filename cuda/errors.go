@@ -30,7 +30,8 @@ var (
 	// ErrDeviceLost says that an earlier error made the device unusable for
 	// this process. No driver call is made any more; restart the process.
 	ErrDeviceLost = errors.New("cuda: the device is lost to this process")
-	// ErrClosed says that the object, or one that it belongs to, is closed.
+	// ErrClosed says that the object, or one that it belongs to, is closed, or
+	// that memory was freed.
 	ErrClosed = errors.New("cuda: closed")
 	// ErrWrongDevice says that an argument belongs to another device than the
 	// call.

@@ -36,14 +36,13 @@ func badArg(op, arg, format string, args ...any) error {
 	return &ArgumentError{Op: op, Arg: arg, Detail: fmt.Sprintf(format, args...)}
 }
 
-// closedError names the handle of which a call came too late. It matches
-// ErrClosed.
-type closedError struct{ what string }
+// closedError says what a call came too late for. It matches ErrClosed.
+type closedError struct{ text string }
 
-func (e *closedError) Error() string {
-	return "cuda: the " + e.what + " is closed"
-}
+func (e *closedError) Error() string { return e.text }
 
 func (e *closedError) Is(target error) bool { return target == ErrClosed }
 
-func errClosed(what string) error { return &closedError{what} }
+func errClosed(what string) error { return &closedError{"cuda: the " + what + " is closed"} }
+
+func errFreed(arg string) error { return &closedError{"cuda: the memory of " + arg + " was freed"} }

@@ -135,7 +135,7 @@ func free[T Scalar](op string, st *Stream, s Slice[T]) error {
 		return nil
 	}
 	if s.Freed() {
-		return errClosed("memory of s") // and b may serve somebody else by now
+		return errFreed("s") // and b may serve somebody else by now
 	}
 	if s.addr != b.addr || s.Bytes() != b.bytes {
 		return badArg(op, "s", "is %d bytes at %#x, a part of an array of %d bytes at %#x; only the whole array can be freed", s.Bytes(), s.addr, b.bytes, b.addr)
@@ -144,7 +144,7 @@ func free[T Scalar](op string, st *Stream, s Slice[T]) error {
 		return errClosed("stream")
 	}
 	if !b.gen.CompareAndSwap(s.gen, s.gen+1) {
-		return errClosed("memory of s")
+		return errFreed("s")
 	}
 	// Once put has returned, b may serve somebody else, with a child of its own.
 	c, child := b.c, b.child

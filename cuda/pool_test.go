@@ -291,6 +291,7 @@ func TestFreedSlices(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, s.Addr(), again.Addr(), "the pool reuses the block")
 	assert.True(t, s.Freed() && part.Freed() && retyped.Freed())
+	assert.EqualError(t, cuda.Free(s), "cuda: the memory of s was freed")
 	assert.False(t, again.Freed())
 	require.NoError(t, cuda.Free(again))
 	assert.False(t, cuda.Slice[float32]{}.Freed(), "an absent slice has no memory")

@@ -152,7 +152,7 @@ func (s Slice[T]) check(op, arg string, dev *Device) error {
 	case s.c == nil:
 		return badArg(op, arg, "is absent (the zero Slice)")
 	case s.Freed():
-		return errClosed("memory of " + arg)
+		return errFreed(arg)
 	case s.c.dev.drv != dev.drv:
 		return badArg(op, arg, "belongs to another driver")
 	case s.c.dev != dev:

@@ -160,18 +160,27 @@ func TestLostDeviceAnswersTheStickyCodeEverywhere(t *testing.T) {
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	for name, f := range map[string]func() (*Emulator, error){
-		"no device":   func() (*Emulator, error) { return New(0) },
-		"65 devices":  func() (*Emulator, error) { return New(65) },
-		"no memory":   func() (*Emulator, error) { return New(1, WithMemory(0)) },
-		"much memory": func() (*Emulator, error) { return New(1, WithMemory(1<<40)) },
-		"no workers":  func() (*Emulator, error) { return New(1, WithWorkers(0)) },
-		"no SMs":      func() (*Emulator, error) { return New(1, WithSMs(0)) },
+	for name, c := range map[string]struct {
+		n    int
+		opts []Option
+		arg  string
+	}{
+		"no device":   {0, nil, "n"},
+		"65 devices":  {65, nil, "n"},
+		"no memory":   {1, []Option{WithMemory(0)}, "WithMemory"},
+		"much memory": {1, []Option{WithMemory(1 << 40)}, "WithMemory"},
+		"no workers":  {1, []Option{WithWorkers(0)}, "WithWorkers"},
+		"no SMs":      {1, []Option{WithSMs(0)}, "WithSMs"},
 	} {
-		e, err := f()
-		assert.Error(t, err, name)
+		e, err := New(c.n, c.opts...)
 		assert.Nil(t, e, name)
+		var arg *ArgumentError
+		if assert.ErrorAs(t, err, &arg, name) {
+			assert.Equal(t, c.arg, arg.Arg, name)
+		}
 	}
+	_, err := New(0)
+	assert.EqualError(t, err, "emu: New: n: 0 devices asked for, 1 to 64 are possible")
 }
 
 func TestDeviceQueries(t *testing.T) {

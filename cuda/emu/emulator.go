@@ -39,7 +39,8 @@ type Emulator struct {
 
 var _ cuapi.API = (*Emulator)(nil)
 
-// New makes a driver with n virtual devices, 1 to MaxDevices. Like the native
+// New makes a driver with n virtual devices, 1 to MaxDevices; a number or an
+// option that is out of range is an *ArgumentError. Like the native
 // driver it must be initialised with Init before use; it holds no resources
 // but memory, so it needs no Close.
 func New(n int, opts ...Option) (*Emulator, error) {

@@ -36,15 +36,27 @@ func defaults() config {
 func (c *config) validate(n int) error {
 	switch {
 	case n < 1 || n > MaxDevices:
-		return fmt.Errorf("emu: %d devices asked for, 1 to %d are possible", n, MaxDevices)
+		return badArg("n", "%d devices asked for, 1 to %d are possible", n, MaxDevices)
 	case c.memory < 1<<20 || c.memory > arenaSize:
-		return fmt.Errorf("emu: %d bytes of memory per device asked for, %d to %d are possible", c.memory, 1<<20, uint64(arenaSize))
+		return badArg("WithMemory", "%d bytes per device asked for, %d to %d are possible", c.memory, 1<<20, uint64(arenaSize))
 	case c.workers < 1:
-		return fmt.Errorf("emu: %d workers asked for, at least 1 is needed", c.workers)
+		return badArg("WithWorkers", "%d workers asked for, at least 1 is needed", c.workers)
 	case c.sms < 1:
-		return fmt.Errorf("emu: %d multiprocessors asked for, at least 1 is needed", c.sms)
+		return badArg("WithSMs", "%d multiprocessors asked for, at least 1 is needed", c.sms)
 	}
 	return nil
+}
+
+// ArgumentError says which argument of New is unusable and why.
+type ArgumentError struct {
+	Arg    string // n, or the name of an option
+	Detail string // what was given and what is accepted
+}
+
+func (e *ArgumentError) Error() string { return "emu: New: " + e.Arg + ": " + e.Detail }
+
+func badArg(arg, format string, args ...any) error {
+	return &ArgumentError{Arg: arg, Detail: fmt.Sprintf(format, args...)}
 }
 
 // WithMemory sets the bytes of memory of every device (default 4 GiB). Host
