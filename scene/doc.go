@@ -46,4 +46,12 @@
 // scene. Calls that change the scene wait until no query is being submitted, and
 // the device orders the work: a change never disturbs an earlier query, and a
 // later query sees it. The calling thread's current context is never changed.
+//
+// # Schedulers
+//
+// What is marked "For schedulers" are the parts of which a query on several
+// devices is put together, as package multi does it: copies of a scene on other
+// devices, a query that is validated but not launched ([Scene.Prepare]), and its
+// two kernels on some of the rows ([Scene.Traverse], [Scene.Finalize]). Programs
+// that ask [Scene.Intersect] do not need them.
 package scene

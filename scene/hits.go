@@ -10,6 +10,11 @@ import (
 // Hits is the result of Intersect: one row per ray, one column per quantity. A
 // column that was not asked for is empty. Rows without a hit have T = +inf, zeros
 // and ids of -1.
+//
+// N and PrimID repeat GeoN and GlobalPrimID. They are there because together the
+// columns are the record of 76 bytes that programs of this field exchange, which
+// has a place for each. Meshes carry no vertex normals, so no normal is
+// interpolated.
 type Hits struct {
 	// Flags are those of the call that filled the columns.
 	Flags Flags

@@ -23,7 +23,9 @@ func OnStream(st *cuda.Stream) CallOption {
 // Into fills h, which an earlier call returned, and returns it: its memory is used
 // again if it is large enough and replaced if not. Work on the old contents must
 // have been joined to the stream of the call, and the rays of the call must not be
-// columns of h.
+// columns of h. A call that fails returns nil, and h has still to be closed. With
+// nil it is as if Into were not given, so that the first pass of a loop needs no
+// case of its own.
 func Into(h *Hits) CallOption {
 	return func(o *callOptions) { o.into = h }
 }

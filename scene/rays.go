@@ -7,8 +7,8 @@ import (
 )
 
 // Rays is a batch of n rays x(t) = o + t*d. All columns are on the scene's device.
-// A row is a miss when it is inactive, when a component is not finite, when d is
-// zero, or when the interval [1e-6, TMax] is empty.
+// A row is a miss when it is inactive, when a component of O or D is not finite,
+// when d is zero, or when the interval [1e-6, TMax] is empty.
 type Rays struct {
 	// O is the origins in metres: 3n values.
 	O cuda.Slice[float32]
@@ -16,7 +16,8 @@ type Rays struct {
 	// normalised; t is in units of their length.
 	D cuda.Slice[float32]
 	// TMax is the largest accepted t of each row, n values, or absent. The bound
-	// itself is accepted.
+	// itself is accepted. +Inf bounds nothing, as if TMax were absent; with NaN the
+	// row is a miss.
 	TMax cuda.Slice[float32]
 	// Active is n bytes, zero for rows to skip, or absent.
 	Active cuda.Slice[uint8]
