@@ -17,6 +17,7 @@ import (
 	"github.com/raymux/raymux/optixabi"
 	"github.com/raymux/raymux/optixabi/fakeoptix"
 	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/optixtest"
 )
 
 // oddBatch is rays of every kind, a part of which must never be traced.
@@ -57,8 +58,8 @@ func TestOptixAnswersLikeCUDA(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := openOptix(t, 1, fakeoptix.Config{})
-			own, opt := r.scene(0, scene.CUDA), r.scene(0, scene.OptiX)
+			r := optixtest.Open(t, 1, fakeoptix.Config{})
+			own, opt := sceneOn(t, r.Driver.Devices()[0], scene.CUDA), sceneOn(t, r.Driver.Devices()[0], scene.OptiX)
 			both := []*rig{own, opt}
 			for _, s := range both {
 				s.add(meshes...)
@@ -98,12 +99,12 @@ func TestOptixAnswersLikeCUDA(t *testing.T) {
 func TestOptixRefitsAndRebuilds(t *testing.T) {
 	var mu sync.Mutex
 	var did []optixabi.BuildOperation
-	r := openOptix(t, 1, fakeoptix.Config{})
-	s := r.scene(0, scene.OptiX)
+	r := optixtest.Open(t, 1, fakeoptix.Config{})
+	s := sceneOn(t, r.Driver.Devices()[0], scene.OptiX)
 	m := dynamic(randomSoup(rand.New(rand.NewPCG(21, 1)), 40, .2))
 	s.add(m)
 	require.NoError(t, s.Build(background))
-	r.onBuild = func(b fakeoptix.Build) {
+	r.OnBuild = func(b fakeoptix.Build) {
 		mu.Lock()
 		did = append(did, b.Options.Operation)
 		mu.Unlock()
@@ -146,8 +147,8 @@ func TestBackendChoice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("RAYMUX_NO_OPTIX", c.disable)
-			r := openOptix(t, 1, c.cfg, c.chip)
-			auto, optix, own := r.scene(0, scene.Auto), r.scene(0, scene.OptiX), r.scene(0, scene.CUDA)
+			r := optixtest.Open(t, 1, c.cfg, c.chip)
+			auto, optix, own := sceneOn(t, r.Driver.Devices()[0], scene.Auto), sceneOn(t, r.Driver.Devices()[0], scene.OptiX), sceneOn(t, r.Driver.Devices()[0], scene.CUDA)
 			for _, s := range []*rig{auto, optix, own} {
 				s.add(meshQ())
 			}
@@ -178,8 +179,8 @@ func TestBackendChoice(t *testing.T) {
 
 // The variable counts at every Build, also after a scene has used OptiX.
 func TestNoOptixIsReadAtEveryBuild(t *testing.T) {
-	r := openOptix(t, 1, fakeoptix.Config{RTCores: 30})
-	s, auto := r.scene(0, scene.OptiX), r.scene(0, scene.Auto)
+	r := optixtest.Open(t, 1, fakeoptix.Config{RTCores: 30})
+	s, auto := sceneOn(t, r.Driver.Devices()[0], scene.OptiX), sceneOn(t, r.Driver.Devices()[0], scene.Auto)
 	s.add(meshQ())
 	auto.add(meshQ())
 	require.NoError(t, s.Build(background))
@@ -215,8 +216,8 @@ func TestOptixOnEmulatedDevices(t *testing.T) {
 }
 
 func TestInspectOptiX(t *testing.T) {
-	r := openOptix(t, 1, fakeoptix.Config{RTCores: 30})
-	i, err := scene.InspectOptiX(r.driver.Devices()[0], nil)
+	r := optixtest.Open(t, 1, fakeoptix.Config{RTCores: 30})
+	i, err := scene.InspectOptiX(r.Driver.Devices()[0], nil)
 	require.NoError(t, err)
 	assert.Equal(t, optixabi.ABI105, i.ABI)
 	assert.EqualValues(t, 30, i.RTCores)
@@ -224,10 +225,20 @@ func TestInspectOptiX(t *testing.T) {
 	assert.Positive(t, i.First.Context)
 	assert.Positive(t, i.First.Module)
 	assert.Positive(t, i.First.Pipeline)
-	again, err := scene.InspectOptiX(r.driver.Devices()[0], nil)
+	again, err := scene.InspectOptiX(r.Driver.Devices()[0], nil)
 	require.NoError(t, err)
 	assert.Equal(t, i, again)
 	assert.Equal(t, 1, r.Calls("optixModuleCreate"))
+}
+
+func TestUseOptiX(t *testing.T) {
+	r := optixtest.Open(t, 1, fakeoptix.Config{})
+	other := optixtest.NewFake(t, fakeoptix.Config{})
+	defer other.Close()
+	var arg *scene.ArgumentError
+	require.ErrorAs(t, scene.UseOptiX(r.Driver, other.Library()), &arg)
+	require.NoError(t, r.Driver.Close())
+	require.ErrorIs(t, scene.UseOptiX(r.Driver, other.Library()), cuda.ErrClosed)
 }
 
 func TestParseBackend(t *testing.T) {
@@ -243,18 +254,18 @@ func TestParseBackend(t *testing.T) {
 // optixLife builds, edits and asks a scene, with faults that arm has armed. The rig
 // looks for what is left behind. It returns the first failure, after which the scene
 // must answer again with at most one Build.
-func optixLife(t *testing.T, arm func(*optixRig)) (*optixRig, error) {
+func optixLife(t *testing.T, arm func(*optixtest.Rig)) (*optixtest.Rig, error) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(22, 1))
 	meshes := []scene.Mesh{randomSoup(rng, 20, .4), dynamic(randomSoup(rng, 20, .4))}
 	end := moved(meshes[1], vec{.1, 0, 0})
 	b := oddBatch(rng, 40)
-	r := openOptix(t, 1, fakeoptix.Config{})
-	want := r.scene(0, scene.CUDA)
+	r := optixtest.Open(t, 1, fakeoptix.Config{})
+	want := sceneOn(t, r.Driver.Devices()[0], scene.CUDA)
 	want.add(meshes[0], end)
 	require.NoError(t, want.Build(background))
 	table := want.intersect(b, scene.All)
-	s := r.scene(0, scene.OptiX)
+	s := sceneOn(t, r.Driver.Devices()[0], scene.OptiX)
 	s.add(meshes...)
 	rays := s.upload(b)
 	arm(r)
@@ -268,7 +279,7 @@ func optixLife(t *testing.T, arm func(*optixRig)) (*optixRig, error) {
 		h, err = s.Intersect(background, rays, scene.All)
 	}
 	r.ClearFaults()
-	r.fault.Reset()
+	r.Fault.Reset()
 	if err == nil {
 		require.Equal(t, table.exact(), s.download(h).exact())
 		require.NoError(t, h.Close())
@@ -285,14 +296,14 @@ func optixLife(t *testing.T, arm func(*optixRig)) (*optixRig, error) {
 
 // Whatever call of the library fails, nothing is left behind.
 func TestEveryFailingOptixCallLeavesNothingBehind(t *testing.T) {
-	r, err := optixLife(t, func(*optixRig) {})
+	r, err := optixLife(t, func(*optixtest.Rig) {})
 	require.NoError(t, err)
 	calls := r.Calls("")
 	require.Greater(t, calls, 20)
 	failed := 0
 	for k := 1; k <= calls; k++ {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			_, err := optixLife(t, func(r *optixRig) { r.FailAt(k, optixabi.ErrorInternalError) })
+			_, err := optixLife(t, func(r *optixtest.Rig) { r.FailAt(k, optixabi.ErrorInternalError) })
 			if err != nil {
 				require.ErrorIs(t, err, optixabi.ErrorInternalError)
 				failed++
@@ -312,8 +323,8 @@ func TestEveryFailingCallOfAnOptixSceneLeavesNothingBehind(t *testing.T) {
 		for k := 1; k < 64; k++ {
 			fired := false
 			t.Run(fmt.Sprint(method, " ", k), func(t *testing.T) {
-				_, err := optixLife(t, func(r *optixRig) {
-					require.NoError(t, r.fault.FailCall(method, k, cuapi.ErrorInvalidValue))
+				_, err := optixLife(t, func(r *optixtest.Rig) {
+					require.NoError(t, r.Fault.FailCall(method, k, cuapi.ErrorInvalidValue))
 				})
 				if fired = err != nil; fired {
 					require.ErrorIs(t, err, cuapi.ErrorInvalidValue)
@@ -410,8 +421,8 @@ func dropScene(c *cuda.Context, m scene.Mesh, b batch, want table) (err error) {
 // A pipeline serves one stream at a time; many streams share a bounded number.
 func TestOptixOnManyStreams(t *testing.T) {
 	rng := rand.New(rand.NewPCG(24, 1))
-	r := openOptix(t, 1, fakeoptix.Config{})
-	s := r.scene(0, scene.OptiX)
+	r := optixtest.Open(t, 1, fakeoptix.Config{})
+	s := sceneOn(t, r.Driver.Devices()[0], scene.OptiX)
 	s.add(randomSoup(rng, 20, .4))
 	require.NoError(t, s.Build(background))
 	b := oddBatch(rng, 16)
@@ -463,8 +474,8 @@ func TestOptixReplicas(t *testing.T) {
 		"dynamic, so rebuilt": {[]scene.Mesh{randomSoup(rng, 20, .4), dynamic(randomSoup(rng, 20, .4))}, false, "rebuilt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := openOptix(t, 2, fakeoptix.Config{Incompatible: c.incompatible})
-			master, replica := r.scene(0, scene.OptiX), r.scene(1, scene.Auto)
+			r := optixtest.Open(t, 2, fakeoptix.Config{Incompatible: c.incompatible})
+			master, replica := sceneOn(t, r.Driver.Devices()[0], scene.OptiX), sceneOn(t, r.Driver.Devices()[1], scene.Auto)
 			master.add(c.meshes...)
 			require.NoError(t, master.Build(background))
 			require.NoError(t, replica.Replicate(background, master.Scene))
@@ -490,21 +501,21 @@ func TestOptixReplicas(t *testing.T) {
 
 // Structures that can be made smaller are, unless they may change.
 func TestOptixCompaction(t *testing.T) {
-	var r *optixRig
-	cfg := fakeoptix.Config{WriteDevice: func(addr uint64, data []byte) { r.write(addr, data) }}
-	r = openOptix(t, 1, cfg)
-	s := r.scene(0, scene.OptiX)
+	var r *optixtest.Rig
+	cfg := fakeoptix.Config{WriteDevice: func(addr uint64, data []byte) { r.Write(addr, data) }}
+	r = optixtest.Open(t, 1, cfg)
+	s := sceneOn(t, r.Driver.Devices()[0], scene.OptiX)
 	s.add(meshQ(), dynamic(meshT()), meshS())
 	require.NoError(t, s.Build(background))
 	assert.Equal(t, 2, r.Calls("optixAccelCompact"))
 }
 
 func TestDriverClosedBeforeScenes(t *testing.T) {
-	f := newFake(t, fakeoptix.Config{})
+	f := optixtest.NewFake(t, fakeoptix.Config{})
 	defer f.Close()
 	drv, err := cuda.OpenEmulator(1)
 	require.NoError(t, err)
-	require.NoError(t, scene.UseOptiX(drv, f.Library(), nil))
+	require.NoError(t, scene.UseOptiX(drv, f.Library()))
 	c, err := drv.Devices()[0].Retain()
 	require.NoError(t, err)
 	s, err := scene.New(c, scene.Options{Backend: scene.OptiX})

@@ -14,19 +14,20 @@ import (
 	"github.com/raymux/raymux/optixabi/fakeoptix"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
+	"github.com/raymux/raymux/tests/optixtest"
 	"github.com/raymux/raymux/tests/oracle"
 )
 
 // optixDevices opens devices with OptiX: GPUs with the library of the driver, or
 // emulated ones with the stand-in, which is nil on GPUs. Every call is a cold
 // start.
-func optixDevices(t testing.TB, n int) ([]*cuda.Device, *optixRig) {
+func optixDevices(t testing.TB, n int) ([]*cuda.Device, *optixtest.Rig) {
 	t.Helper()
 	if gputest.Native() {
 		return gputest.Open(t, n, nil).Devices, nil
 	}
-	r := openOptix(t, n, fakeoptix.Config{})
-	return r.driver.Devices(), r
+	r := optixtest.Open(t, n, fakeoptix.Config{})
+	return r.Driver.Devices(), r
 }
 
 func sceneOn(t testing.TB, d *cuda.Device, backend scene.Backend) *rig {

@@ -15,7 +15,6 @@ import (
 // device context per device, which take tenths of a second to make. It lives until
 // the driver is closed.
 type optixDriver struct {
-	// open finds the library; tests put their own one in.
 	open    func() (*optixabi.Library, error)
 	library once[*optixabi.Library]
 	table   once[*optixabi.Table]
@@ -25,6 +24,22 @@ type optixDriver struct {
 }
 
 type optixDriverKey struct{}
+
+// UseOptiX makes the scenes of a driver use a library that the caller has opened,
+// from another path than the usual ones or a stand-in, also on emulated devices. It
+// must come before anything else asks for OptiX; afterwards it is an *ArgumentError.
+// No driver call.
+func UseOptiX(drv *cuda.Driver, lib *optixabi.Library) error {
+	o, err := optixOf(drv)
+	if err != nil {
+		return err
+	}
+	have, err := o.library.get(func() (*optixabi.Library, error) { return lib, nil })
+	if err == nil && have != lib {
+		err = badArg("UseOptiX", "lib", "comes too late: OptiX is in use from %s", have.Path())
+	}
+	return err
+}
 
 // optixOf is the OptiX state of a driver.
 func optixOf(drv *cuda.Driver) (*optixDriver, error) {

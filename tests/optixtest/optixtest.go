@@ -1,4 +1,7 @@
-package scene_test
+// Package optixtest opens emulated devices with an OptiX library that answers
+// launches by brute force on the host, so that scenes of the OptiX backend can be
+// built, asked and dropped without a GPU.
+package optixtest
 
 import (
 	"encoding/binary"
@@ -19,17 +22,18 @@ import (
 	"github.com/raymux/raymux/tests/oracle"
 )
 
-// optixRig is emulated devices with an OptiX library whose launches are answered by
+// Rig is emulated devices with an OptiX library whose launches are answered by
 // brute force on the host.
-type optixRig struct {
+type Rig struct {
 	testing.TB
 	*fakeoptix.Fake
-	driver *cuda.Driver
-	api    cuapi.API
-	ledger *wrap.Ledger
-	fault  *wrap.Fault
-
-	onBuild func(fakeoptix.Build) // nil: nothing more
+	// Driver sees the devices through Ledger and Fault, API is below them.
+	Driver *cuda.Driver
+	API    cuapi.API
+	Ledger *wrap.Ledger
+	Fault  *wrap.Fault
+	// OnBuild sees every build that was accepted; nil: nobody does.
+	OnBuild func(fakeoptix.Build)
 
 	mu         sync.Mutex
 	structures []structure
@@ -42,37 +46,38 @@ type structure struct {
 	children  []optixabi.Traversable
 }
 
-// openOptix makes a rig; everything has to be closed, and every rule of the library
+// Open makes a rig; everything has to be closed, and every rule of the library
 // kept, when the test ends.
-func openOptix(t testing.TB, devices int, cfg fakeoptix.Config, opts ...emu.Option) *optixRig {
+func Open(t testing.TB, devices int, cfg fakeoptix.Config, opts ...emu.Option) *Rig {
 	t.Helper()
-	r := &optixRig{TB: t}
+	r := &Rig{TB: t}
 	if cfg.OnBuild, cfg.OnLaunch = r.build, r.launch; cfg.WriteDevice == nil {
 		// No structure can be made smaller, so that handles stay what they were.
-		cfg.WriteDevice = func(addr uint64, data []byte) { r.write(addr, []byte{7: 1}) }
+		cfg.WriteDevice = func(addr uint64, data []byte) { r.Write(addr, []byte{7: 1}) }
 	}
-	r.Fake = newFake(t, cfg)
+	r.Fake = NewFake(t, cfg)
 	api, err := emu.New(devices, opts...)
 	require.NoError(t, err)
-	r.api = api
-	r.driver, err = cuda.OpenAPI(api, cuda.WithAPI(func(api cuapi.API) cuapi.API {
-		r.ledger = wrap.NewLedger(api)
-		r.fault = wrap.NewFault(r.ledger)
-		return r.fault
+	r.API = api
+	r.Driver, err = cuda.OpenAPI(api, cuda.WithAPI(func(api cuapi.API) cuapi.API {
+		r.Ledger = wrap.NewLedger(api)
+		r.Fault = wrap.NewFault(r.Ledger)
+		return r.Fault
 	}))
 	require.NoError(t, err)
-	require.NoError(t, scene.UseOptiX(r.driver, r.Library(), nil))
+	require.NoError(t, scene.UseOptiX(r.Driver, r.Library()))
 	t.Cleanup(func() {
-		require.NoError(t, r.driver.Close())
+		require.NoError(t, r.Driver.Close())
 		require.Equal(t, fakeoptix.Live{}, r.Live(), "OptiX objects are left")
 		require.Empty(t, r.Violations())
-		require.NoError(t, r.ledger.Check())
+		require.NoError(t, r.Ledger.Check())
 		r.Fake.Close()
 	})
 	return r
 }
 
-func newFake(t testing.TB, cfg fakeoptix.Config) *fakeoptix.Fake {
+// NewFake makes a library alone. It skips the test in builds that cannot call C.
+func NewFake(t testing.TB, cfg fakeoptix.Config) *fakeoptix.Fake {
 	t.Helper()
 	f, err := fakeoptix.New(cfg)
 	if errors.Is(err, optixabi.ErrUnsupportedPlatform) {
@@ -82,35 +87,22 @@ func newFake(t testing.TB, cfg fakeoptix.Config) *fakeoptix.Fake {
 	return f
 }
 
-// scene makes an empty scene on a device until the test ends.
-func (r *optixRig) scene(device int, backend scene.Backend) *rig {
-	r.Helper()
-	d, err := r.driver.Device(device)
-	require.NoError(r, err)
-	c, err := d.Retain()
-	require.NoError(r, err)
-	r.Cleanup(func() { require.NoError(r, c.Close()) })
-	s, err := scene.New(c, scene.Options{Backend: backend})
-	require.NoError(r, err)
-	r.Cleanup(func() { require.NoError(r, s.Close()) })
-	return &rig{r.TB, s}
-}
-
-func (r *optixRig) write(addr uint64, data []byte) {
-	if code := r.api.MemcpyHtoD(cuapi.DevicePtr(addr), data); code != cuapi.Success {
+// Write stores bytes in device memory.
+func (r *Rig) Write(addr uint64, data []byte) {
+	if code := r.API.MemcpyHtoD(cuapi.DevicePtr(addr), data); code != cuapi.Success {
 		r.Errorf("writing %#x: %v", addr, code)
 	}
 }
 
-func (r *optixRig) read(addr uint64, bytes int) []byte {
+func (r *Rig) read(addr uint64, bytes int) []byte {
 	data := make([]byte, bytes)
-	if code := r.api.MemcpyDtoH(data, cuapi.DevicePtr(addr)); code != cuapi.Success {
+	if code := r.API.MemcpyDtoH(data, cuapi.DevicePtr(addr)); code != cuapi.Success {
 		r.Errorf("reading %d bytes at %#x: %v", bytes, addr, code)
 	}
 	return data
 }
 
-func (r *optixRig) words(addr uint64, n int) []uint32 {
+func (r *Rig) words(addr uint64, n int) []uint32 {
 	data := r.read(addr, 4*n)
 	out := make([]uint32, n)
 	for i := range out {
@@ -119,7 +111,7 @@ func (r *optixRig) words(addr uint64, n int) []uint32 {
 	return out
 }
 
-func (r *optixRig) floats(addr uint64, n int) []float32 {
+func (r *Rig) floats(addr uint64, n int) []float32 {
 	out := make([]float32, n)
 	for i, w := range r.words(addr, n) {
 		out[i] = math.Float32frombits(w)
@@ -128,8 +120,8 @@ func (r *optixRig) floats(addr uint64, n int) []float32 {
 }
 
 // build remembers what a structure was made from.
-func (r *optixRig) build(b fakeoptix.Build) {
-	r.api.StreamSynchronize(cuapi.Stream(b.Stream))
+func (r *Rig) build(b fakeoptix.Build) {
+	r.API.StreamSynchronize(cuapi.Stream(b.Stream))
 	s := structure{triangles: b.Triangles}
 	for _, in := range b.Instances {
 		const size = 80
@@ -146,14 +138,14 @@ func (r *optixRig) build(b fakeoptix.Build) {
 	id := len(r.structures)
 	r.structures = append(r.structures, s)
 	r.mu.Unlock()
-	r.write(b.Out.Addr, binary.LittleEndian.AppendUint64(nil, uint64(id)))
-	if r.onBuild != nil {
-		r.onBuild(b)
+	r.Write(b.Out.Addr, binary.LittleEndian.AppendUint64(nil, uint64(id)))
+	if r.OnBuild != nil {
+		r.OnBuild(b)
 	}
 }
 
 // meshes are the triangles below a handle.
-func (r *optixRig) meshes(h optixabi.Traversable) (all []optixabi.TriangleArray) {
+func (r *Rig) meshes(h optixabi.Traversable) (all []optixabi.TriangleArray) {
 	id := binary.LittleEndian.Uint64(r.read(uint64(h)&^1, 8))
 	r.mu.Lock()
 	s := r.structures[id]
@@ -171,8 +163,8 @@ type closestLaunch struct {
 }
 
 // launch answers a launch on the host.
-func (r *optixRig) launch(l fakeoptix.Launch) optixabi.Result {
-	r.api.StreamSynchronize(cuapi.Stream(l.Stream))
+func (r *Rig) launch(l fakeoptix.Launch) optixabi.Result {
+	r.API.StreamSynchronize(cuapi.Stream(l.Stream))
 	var p closestLaunch
 	if l.Params.Size != 64 {
 		return optixabi.ErrorInvalidValue
@@ -188,7 +180,7 @@ func (r *optixRig) launch(l fakeoptix.Launch) optixabi.Result {
 	return optixabi.Success
 }
 
-func (r *optixRig) answer(p closestLaunch, rows int, meshes []optixabi.TriangleArray) {
+func (r *Rig) answer(p closestLaunch, rows int, meshes []optixabi.TriangleArray) {
 	brute := make([]*oracle.Canonical, len(meshes))
 	for i, m := range meshes {
 		faces := r.words(m.Indices, 3*int(m.NumTriangles))
@@ -202,14 +194,14 @@ func (r *optixRig) answer(p closestLaunch, rows int, meshes []optixabi.TriangleA
 	o, d := r.floats(p.O+12*begin, 3*rows), r.floats(p.D+12*begin, 3*rows)
 	out := make([]byte, 4*rows)
 	for i := range rows {
-		tmax := inf
+		tmax := float32(math.Inf(1))
 		if p.TMax != 0 {
 			tmax = r.floats(p.TMax+4*(begin+uint64(i)), 1)[0]
 		}
-		best, winner := inf, int32(-1)
+		best, winner := float32(math.Inf(1)), int32(-1)
 		if p.Active == 0 || r.read(p.Active+begin+uint64(i), 1)[0] != 0 {
 			for k, m := range brute {
-				prim, t := m.Winner(vec(o[3*i:]), vec(d[3*i:]), tmax)
+				prim, t := m.Winner([3]float32(o[3*i:]), [3]float32(d[3*i:]), tmax)
 				if prim >= 0 && t < best {
 					best, winner = t, int32(prim)
 					if p.FaceOffsets != 0 {
@@ -220,5 +212,5 @@ func (r *optixRig) answer(p closestLaunch, rows int, meshes []optixabi.TriangleA
 		}
 		binary.LittleEndian.PutUint32(out[4*i:], uint32(winner))
 	}
-	r.write(p.Winners+4*begin, out)
+	r.Write(p.Winners+4*begin, out)
 }
