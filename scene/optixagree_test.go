@@ -2,6 +2,7 @@ package scene_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -210,6 +211,43 @@ func requireRowsMiss(t *testing.T, b batch, got table) {
 			require.Equal(t, miss, got.row(i), "row %d", i)
 		}
 	}
+}
+
+// OptiX alone finds the same triangles at the same distance, within its rounding.
+func TestTraverseBare(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 1))
+	devices, _ := optixDevices(t, 1)
+	own, opt := sceneOn(t, devices[0], scene.CUDA), sceneOn(t, devices[0], scene.OptiX)
+	m := randomSoup(rng, 100, .4)
+	for _, s := range []*rig{own, opt} {
+		s.add(m)
+		require.NoError(t, s.Build(background))
+	}
+	b := around(rng, m, 300)
+	rays := opt.upload(b)
+	hits, err := cuda.Alloc[float32](opt.Context(), 4*b.rows())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, cuda.Free(hits)) }()
+	// Two launches, so that the first row of the second counts.
+	require.NoError(t, opt.TraverseBare(opt.Stream(), rays, hits, 0, 100))
+	require.NoError(t, opt.TraverseBare(opt.Stream(), rays, hits, 100, int64(b.rows()-100)))
+	got := toHost(opt, hits)
+	want := opt.intersect(b, scene.All)
+	for i := range b.rows() {
+		require.EqualValues(t, uint32(want.global[i]), math.Float32bits(got[4*i+1]), "row %d", i)
+		if want.global[i] < 0 {
+			require.Equal(t, inf, got[4*i])
+			continue
+		}
+		require.InDelta(t, want.t[i], got[4*i], 1e-4*math.Max(1, float64(want.t[i])), "row %d", i)
+		if gputest.Native() {
+			require.InDelta(t, want.uv[2*i], got[4*i+2], 1e-3, "row %d", i)
+			require.InDelta(t, want.uv[2*i+1], got[4*i+3], 1e-3, "row %d", i)
+		}
+	}
+	require.ErrorIs(t, own.TraverseBare(own.Stream(), rays, hits, 0, 1), scene.ErrBackendUnavailable)
+	var arg *scene.ArgumentError
+	require.ErrorAs(t, opt.TraverseBare(opt.Stream(), rays, hits, 1, int64(b.rows())), &arg)
 }
 
 // The first hit on two devices, started at once and one after the other.

@@ -162,46 +162,61 @@ type closestLaunch struct {
 	RowBegin                                         int64
 }
 
-// launch answers a launch on the host.
+// bareLaunch is the launch parameters of the programs that answer alone.
+type bareLaunch struct {
+	O, D, TMax, Active, Hits, Handle uint64
+	RowBegin                         int64
+}
+
+// launch answers a launch on the host. The two kinds differ in their parameters.
 func (r *Rig) launch(l fakeoptix.Launch) optixabi.Result {
 	r.API.StreamSynchronize(cuapi.Stream(l.Stream))
-	var p closestLaunch
-	if l.Params.Size != 64 {
+	data := r.read(l.Params.Addr, int(l.Params.Size))
+	var closest closestLaunch
+	var bare bareLaunch
+	switch {
+	case len(data) == binary.Size(closest):
+		if _, err := binary.Decode(data, binary.LittleEndian, &closest); err != nil {
+			return optixabi.ErrorInvalidValue
+		}
+		r.answer(closest, int(l.Width))
+	case len(data) == binary.Size(bare):
+		if _, err := binary.Decode(data, binary.LittleEndian, &bare); err != nil {
+			return optixabi.ErrorInvalidValue
+		}
+		r.answerBare(bare, int(l.Width))
+	default:
 		return optixabi.ErrorInvalidValue
 	}
-	if _, err := binary.Decode(r.read(l.Params.Addr, 64), binary.LittleEndian, &p); err != nil {
-		return optixabi.ErrorInvalidValue
-	}
-	meshes := r.meshes(optixabi.Traversable(p.Handle))
-	if (p.FaceOffsets != 0) != (len(meshes) > 1) {
-		r.Errorf("%d meshes, face offsets at %#x", len(meshes), p.FaceOffsets)
-	}
-	r.answer(p, int(l.Width), meshes)
 	return optixabi.Success
 }
 
-func (r *Rig) answer(p closestLaunch, rows int, meshes []optixabi.TriangleArray) {
-	brute := make([]*oracle.Canonical, len(meshes))
+// brute is a brute-force searcher per mesh.
+func (r *Rig) brute(meshes []optixabi.TriangleArray) []*oracle.Canonical {
+	out := make([]*oracle.Canonical, len(meshes))
 	for i, m := range meshes {
-		faces := r.words(m.Indices, 3*int(m.NumTriangles))
-		ids := make([]int32, len(faces))
-		for k, v := range faces {
-			ids[k] = int32(v)
+		words := r.words(m.Indices, 3*int(m.NumTriangles))
+		faces := make([]int32, len(words))
+		for k, v := range words {
+			faces[k] = int32(v)
 		}
-		brute[i] = oracle.NewCanonical(r.floats(m.Vertices, 3*int(m.NumVertices)), ids)
+		out[i] = oracle.NewCanonical(r.floats(m.Vertices, 3*int(m.NumVertices)), faces)
+	}
+	return out
+}
+
+func (r *Rig) answer(p closestLaunch, rows int) {
+	brute := r.brute(r.meshes(optixabi.Traversable(p.Handle)))
+	if (p.FaceOffsets != 0) != (len(brute) > 1) {
+		r.Errorf("%d meshes, face offsets at %#x", len(brute), p.FaceOffsets)
 	}
 	begin := uint64(p.RowBegin)
-	o, d := r.floats(p.O+12*begin, 3*rows), r.floats(p.D+12*begin, 3*rows)
 	out := make([]byte, 4*rows)
-	for i := range rows {
-		tmax := float32(math.Inf(1))
-		if p.TMax != 0 {
-			tmax = r.floats(p.TMax+4*(begin+uint64(i)), 1)[0]
-		}
+	r.each(p.O, p.D, p.TMax, begin, rows, func(i int, o, d [3]float32, tmax float32) {
 		best, winner := float32(math.Inf(1)), int32(-1)
 		if p.Active == 0 || r.read(p.Active+begin+uint64(i), 1)[0] != 0 {
 			for k, m := range brute {
-				prim, t := m.Winner([3]float32(o[3*i:]), [3]float32(d[3*i:]), tmax)
+				prim, t := m.Winner(o, d, tmax)
 				if prim >= 0 && t < best {
 					best, winner = t, int32(prim)
 					if p.FaceOffsets != 0 {
@@ -211,6 +226,40 @@ func (r *Rig) answer(p closestLaunch, rows int, meshes []optixabi.TriangleArray)
 			}
 		}
 		binary.LittleEndian.PutUint32(out[4*i:], uint32(winner))
-	}
+	})
 	r.Write(p.Winners+4*begin, out)
+}
+
+// answerBare gives t and face, and weights of zero.
+func (r *Rig) answerBare(p bareLaunch, rows int) {
+	brute := r.brute(r.meshes(optixabi.Traversable(p.Handle)))
+	begin := uint64(p.RowBegin)
+	out := make([]byte, 16*rows)
+	r.each(p.O, p.D, p.TMax, begin, rows, func(i int, o, d [3]float32, tmax float32) {
+		best, winner := float32(math.Inf(1)), int32(-1)
+		for _, m := range brute {
+			if prim, t := m.Winner(o, d, tmax); prim >= 0 && t < best {
+				best, winner = t, int32(prim)
+			}
+		}
+		binary.LittleEndian.PutUint32(out[16*i:], math.Float32bits(best))
+		binary.LittleEndian.PutUint32(out[16*i+4:], uint32(winner))
+	})
+	r.Write(p.Hits+16*begin, out)
+}
+
+// each calls f for every ray of a launch.
+func (r *Rig) each(origins, directions, bounds, begin uint64, rows int, f func(i int, o, d [3]float32, tmax float32)) {
+	o, d := r.floats(origins+12*begin, 3*rows), r.floats(directions+12*begin, 3*rows)
+	var tmax []float32
+	if bounds != 0 {
+		tmax = r.floats(bounds+4*begin, rows)
+	}
+	for i := range rows {
+		bound := float32(math.Inf(1))
+		if tmax != nil {
+			bound = tmax[i]
+		}
+		f(i, [3]float32(o[3*i:]), [3]float32(d[3*i:]), bound)
+	}
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/bench/record"
+	"github.com/raymux/raymux/bench/workload"
+	"github.com/raymux/raymux/optixabi/fakeoptix"
+	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/optixtest"
+)
+
+// Where OptiX runs, the other backend and OptiX alone are timed in the same rounds, whichever backend is chosen, and a
+// choice of CUDA leaves OptiX alone.
+func TestContenders(t *testing.T) {
+	for _, c := range []struct {
+		backend scene.Backend
+		names   []string
+	}{
+		{scene.Auto, []string{"cuda", "optix", record.TracerBare}},
+		{scene.OptiX, []string{"optix", "cuda", record.TracerBare}},
+		{scene.CUDA, nil},
+	} {
+		t.Run(c.backend.String(), func(t *testing.T) {
+			r := optixtest.Open(t, 1, fakeoptix.Config{}) // without ray-tracing cores, so that auto is cuda
+			h := &host{driver: r.Driver, devices: []int{0}, allocs: new(atomic.Uint64)}
+			require.NoError(t, h.retain())
+			defer func() { require.NoError(t, h.close()) }()
+			config, err := workload.Find(workload.Mini)
+			require.NoError(t, err)
+			var out bytes.Buffer
+			s := &trial{
+				run: &run{
+					options: options{rays: 64, backend: c.backend, repeat: 2}, host: h, out: &out,
+					record: &record.Record{Configs: map[string]record.Config{}},
+				},
+				config: config, where: "mini",
+			}
+			defer func() { require.NoError(t, s.close()) }()
+			s.generate()
+			require.NoError(t, s.open())
+			times, err := s.time()
+			require.NoError(t, err)
+			checked, err := s.check()
+			require.NoError(t, err)
+			require.Empty(t, s.failures)
+			require.Len(t, s.rows(times, checked), 1)
+
+			list := s.recordTracers(times)
+			var names []string
+			for i, tracer := range list {
+				names = append(names, tracer.Name)
+				require.Len(t, tracer.Single.SamplesNS, 2)
+				if tracer.DifferingWords != nil {
+					require.Equal(t, 1, i)
+					require.Zero(t, *tracer.DifferingWords)
+				}
+			}
+			require.Equal(t, c.names, names)
+			s.printTracers(list)
+			if c.names == nil {
+				require.Zero(t, r.Calls(""))
+				return
+			}
+			require.NotNil(t, list[1].DifferingWords)
+			require.Equal(t, 105, *s.record.Software.OptiXABI)
+			require.Regexp(t, `tracer, mini intersect, 1 GPU: optix_bare +\d+\.\d+ ms, 1\.000 times bare OptiX`, out.String())
+		})
+	}
+}
