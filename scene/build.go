@@ -15,8 +15,9 @@ import (
 //
 // Geometry that is refused (*ArgumentError, *LimitError), a lack of memory and
 // the end of ctx leave the scene as it was. Any other failure of the device makes
-// it failed. Cost: a tree build on the host, about two seconds per million
-// triangles and processor; one upload; Build waits for the device.
+// it failed. Cost: a tree build on the host, about two processor-seconds per
+// million triangles (with OptiX milliseconds on the device, and a second or so the
+// first time in a process); one upload; Build waits for the device.
 func (s *Scene) Build(ctx context.Context) error {
 	if err := s.turns.exclude(ctx); err != nil {
 		return err

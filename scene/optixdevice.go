@@ -113,8 +113,12 @@ func (x *optixDevice) firstTimes() OptiXTimes {
 // close ends OptiX on the device, unless scenes use it.
 func (x *optixDevice) close() error {
 	if n := x.searches.Load(); n > 0 {
-		return fmt.Errorf("scene: the driver was closed before %d scene(s) that use OptiX on device %d",
-			n, x.ctx.Device().Ordinal())
+		scenes := "1 scene that uses"
+		if n > 1 {
+			scenes = fmt.Sprintf("%d scenes that use", n)
+		}
+		return fmt.Errorf("scene: the driver was closed before %s OptiX on device %d; close scenes first",
+			scenes, x.ctx.Device().Ordinal())
 	}
 	return firstError(x.destroy(), x.ctx.Close())
 }
