@@ -91,7 +91,7 @@ func checkDevices(drv *cuda.Driver, devices []int) error {
 	}
 	for p, d := range devices {
 		if d < 0 || d >= n {
-			return fmt.Errorf("%w: position %d names device %d, the driver has %d device(s)", ErrDeviceList, p, d, n)
+			return fmt.Errorf("%w: position %d names device %d, the driver has %d, numbered from 0", ErrDeviceList, p, d, n)
 		}
 	}
 	return nil

@@ -3,9 +3,7 @@ package vm
 import (
 	"encoding/binary"
 	"os"
-	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -118,13 +116,4 @@ func (r *rig) mustRun(grid, block uint32, args ...any) Stats {
 	s, f := r.run(grid, block, args...)
 	require.Nil(r.t, f)
 	return s
-}
-
-// cpuTime returns the processor time of the process, user part.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano())
 }
