@@ -21,24 +21,33 @@ type faceNormalsParams struct {
 	Count    int64
 }
 
-type gatherTrianglesParams struct {
-	Vertices  uint64
-	Faces     uint64
-	Order     uint64
-	Triangles uint64
-	RowBegin  int64
-	Count     int64
+type placeTrianglesParams struct {
+	Vertices uint64
+	Faces    uint64
+	Slots    uint64
+	Pool     uint64
+	RowBegin int64
+	Count    int64
 }
 
-type refitLevelParams struct {
-	Nodes     uint64
-	Triangles uint64
-	RowBegin  int64
-	Count     int64
+type nodeBoxesParams struct {
+	Shapes   uint64
+	Pool     uint64
+	Boxes    uint64
+	RowBegin int64
+	Count    int64
+}
+
+type writeNodesParams struct {
+	Shapes   uint64
+	Pool     uint64
+	Boxes    uint64
+	RowBegin int64
+	Count    int64
 }
 
 type treeCostParams struct {
-	Nodes     uint64
+	Boxes     uint64
 	Parts     uint64
 	NodeCount int64
 	RowBegin  int64
@@ -47,9 +56,10 @@ type treeCostParams struct {
 
 // Kernels of ptx/kernels/geometry.cu.
 var (
-	validateMeshKernel    = ptx.Entry[validateMeshParams]{Module: "geometry", Name: "validate_mesh"}
-	faceNormalsKernel     = ptx.Entry[faceNormalsParams]{Module: "geometry", Name: "face_normals"}
-	gatherTrianglesKernel = ptx.Entry[gatherTrianglesParams]{Module: "geometry", Name: "gather_triangles"}
-	refitLevelKernel      = ptx.Entry[refitLevelParams]{Module: "geometry", Name: "refit_level"}
-	treeCostKernel        = ptx.Entry[treeCostParams]{Module: "geometry", Name: "tree_cost"}
+	validateMeshKernel   = ptx.Entry[validateMeshParams]{Module: "geometry", Name: "validate_mesh"}
+	faceNormalsKernel    = ptx.Entry[faceNormalsParams]{Module: "geometry", Name: "face_normals"}
+	placeTrianglesKernel = ptx.Entry[placeTrianglesParams]{Module: "geometry", Name: "place_triangles"}
+	nodeBoxesKernel      = ptx.Entry[nodeBoxesParams]{Module: "geometry", Name: "node_boxes"}
+	writeNodesKernel     = ptx.Entry[writeNodesParams]{Module: "geometry", Name: "write_nodes"}
+	treeCostKernel       = ptx.Entry[treeCostParams]{Module: "geometry", Name: "tree_cost"}
 )

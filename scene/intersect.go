@@ -12,10 +12,12 @@ type rayColumns struct {
 type traverseParams struct {
 	Rays      rayColumns
 	Winners   uint64
-	Nodes     uint64
-	Triangles uint64
+	Pool      uint64
+	Next      uint64
 	RowBegin  int64
 	Count     int64
+	BusyLanes uint32
+	IdleLanes uint32
 }
 
 type finalizeParams struct {

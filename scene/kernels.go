@@ -17,9 +17,9 @@ const (
 type kernels struct {
 	geometry, intersect *cuda.Module
 
-	validateMesh, faceNormals, gatherTriangles *cuda.Function
-	refitLevel, treeCost                       *cuda.Function
-	traverse, finalize                         *cuda.Function
+	validateMesh, faceNormals                       *cuda.Function
+	placeTriangles, nodeBoxes, writeNodes, treeCost *cuda.Function
+	traverse, finalize                              *cuda.Function
 }
 
 func loadKernels(c *cuda.Context) (*kernels, error) {
@@ -45,10 +45,13 @@ func (k *kernels) load(c *cuda.Context) (err error) {
 	if k.faceNormals, err = k.geometry.Function(faceNormalsKernel.Name); err != nil {
 		return err
 	}
-	if k.gatherTriangles, err = k.geometry.Function(gatherTrianglesKernel.Name); err != nil {
+	if k.placeTriangles, err = k.geometry.Function(placeTrianglesKernel.Name); err != nil {
 		return err
 	}
-	if k.refitLevel, err = k.geometry.Function(refitLevelKernel.Name); err != nil {
+	if k.nodeBoxes, err = k.geometry.Function(nodeBoxesKernel.Name); err != nil {
+		return err
+	}
+	if k.writeNodes, err = k.geometry.Function(writeNodesKernel.Name); err != nil {
 		return err
 	}
 	if k.treeCost, err = k.geometry.Function(treeCostKernel.Name); err != nil {

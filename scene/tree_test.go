@@ -2,6 +2,7 @@ package scene
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -23,50 +24,68 @@ func soup(seed uint64, n int, size float32) (vertices []float32, faces []int32) 
 	return vertices, faces
 }
 
-// checkTree walks the links and requires every triangle in exactly one leaf and
-// every node in the level that it was counted in.
+// checkTree walks the shapes and requires every triangle in exactly one place,
+// every slot in use exactly once, and every node in the level that it was counted
+// in.
 func checkTree(t *testing.T, tree *hostTree, faces int) {
 	t.Helper()
-	require.Len(t, tree.order, faces)
-	ids := make([]bool, faces)
-	for _, id := range tree.order {
-		require.False(t, ids[id], "triangle %d is in two slots", id)
-		ids[id] = true
-	}
+	require.Len(t, tree.slots, faces)
 	require.LessOrEqual(t, len(tree.levels)-1, treeStack)
 	require.Equal(t, tree.nodeCount(), tree.levels[len(tree.levels)-1])
-	slots, parents := make([]int, faces), make([]int, tree.nodeCount())
+	const free, node, triangle = 0, 1, 2
+	expected := make([]int, tree.size) // what the parent says about a slot
+	expected[rootSlot] = node
+	parents := make([]int, tree.nodeCount())
 	for k := range len(tree.levels) - 1 {
 		for n := tree.levels[k]; n < tree.levels[k+1]; n++ {
-			for side := range 2 {
-				link := tree.nodes[n*nodeWords+linkWord+side]
-				if link < 0 {
-					first, count := int(^link>>2), int(^link&3)+1
-					for i := range count {
-						slots[first+i]++
-					}
-					continue
+			slot, next, inner, masks := shapeOf(tree, n)
+			require.Equal(t, node, expected[slot], "slot %d of node %d", slot, n)
+			require.Zero(t, masks&0xff&(masks>>8), "node %d has two children in one place", n)
+			require.NotZero(t, masks, "node %d is empty", n)
+			for place := range treeWidth {
+				switch {
+				case masks>>place&1 != 0:
+					require.Equal(t, free, expected[next])
+					expected[next] = node
+					require.GreaterOrEqual(t, inner, tree.levels[k+1], "child of node %d is not a level down", n)
+					require.Less(t, inner, tree.levels[k+2], "child of node %d is more than a level down", n)
+					childSlot, _, _, _ := shapeOf(tree, inner)
+					require.Equal(t, next, childSlot)
+					parents[inner]++
+					inner++
+					next++
+				case masks>>(8+place)&1 != 0:
+					require.Equal(t, free, expected[next])
+					expected[next] = triangle
+					next++
 				}
-				parents[link]++
-				require.GreaterOrEqual(t, int(link), tree.levels[k+1], "child of node %d is not a level down", n)
-				require.Less(t, int(link), tree.levels[k+2], "child of node %d is more than a level down", n)
 			}
 		}
 	}
-	want := 1
-	if faces <= leafMax && tree.nodeCount() == 1 && tree.nodes[linkWord] == tree.nodes[linkWord+1] {
-		want = 2 // the whole scene is one leaf, linked twice
+	for _, slot := range tree.slots {
+		require.Equal(t, triangle, expected[slot], "slot %d", slot)
+		expected[slot] = free
 	}
-	for i, n := range slots {
-		require.Equal(t, want, n, "slot %d", i)
+	triangles := 0
+	for _, what := range expected {
+		if what == triangle {
+			triangles++
+		}
 	}
+	require.Zero(t, triangles, "places without a triangle")
+	require.Equal(t, 1+tree.nodeCount()+faces, tree.size)
 	for i, n := range parents[1:] {
 		require.Equal(t, 1, n, "parents of node %d", i+1)
 	}
 }
 
+func shapeOf(tree *hostTree, n int) (slot, base, firstInner, masks int) {
+	s := tree.shapes[n*shapeWords:]
+	return int(s[0]), int(s[1]), int(s[2]), int(s[3])
+}
+
 func TestTreeHoldsEveryTriangleOnce(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 4, 5, 8, 17, 100, 20000} {
+	for _, n := range []int{1, 2, 3, 4, 5, 8, 9, 17, 100, 20000} {
 		for _, size := range []float32{0, 0.01, 10} {
 			v, f := soup(uint64(n), n, size)
 			tree, err := buildTree(context.Background(), v, f)
@@ -74,6 +93,92 @@ func TestTreeHoldsEveryTriangleOnce(t *testing.T) {
 			checkTree(t, tree, n)
 		}
 	}
+}
+
+// The wide tree has the least sum of node areas that its binary tree allows: here
+// every way to take in splits is tried.
+func TestWideNodesAreTheCheapest(t *testing.T) {
+	for seed := range uint64(30) {
+		n := 2 + int(seed)%13
+		v, f := soup(seed, n, 0.5)
+		b, err := newBuilder(context.Background(), v, f)
+		require.NoError(t, err)
+		c := newCollapser(b)
+		least := math.Inf(1)
+		for _, x := range everyTree(c, c.root()) {
+			least = min(least, x)
+		}
+		got := 0.0
+		var visit func(b branch)
+		visit = func(b branch) {
+			if b.isTriangle() {
+				return
+			}
+			got += areaOf(c, b)
+			all := c.children(b)
+			for place, child := range all.at {
+				if all.used>>place&1 != 0 {
+					visit(child)
+				}
+			}
+		}
+		visit(c.root())
+		assert.InEpsilon(t, least, got, 1e-5, "%d triangles, seed %d", n, seed)
+	}
+}
+
+func areaOf(c *collapser, b branch) float64 {
+	box := c.boxOf(b)
+	return box.halfArea()
+}
+
+// everyTree lists the costs of all wide trees of a subtree.
+func everyTree(c *collapser, b branch) []float64 {
+	if b.isTriangle() {
+		return []float64{0}
+	}
+	var costs []float64
+	l, r := c.halves(b)
+	for _, list := range everyList(c, l, r) {
+		if len(list) > treeWidth {
+			continue
+		}
+		sums := []float64{areaOf(c, b)}
+		for _, child := range list {
+			var more []float64
+			// Only the best tree of a child can be in the best tree.
+			best := math.Inf(1)
+			for _, x := range everyTree(c, child) {
+				best = min(best, x)
+			}
+			for _, s := range sums {
+				more = append(more, s+best)
+			}
+			sums = more
+		}
+		costs = append(costs, sums...)
+	}
+	return costs
+}
+
+// everyList lists the lists of children that two halves may become.
+func everyList(c *collapser, halves ...branch) [][]branch {
+	lists := [][]branch{nil}
+	for _, h := range halves {
+		options := [][]branch{{h}}
+		if !h.isTriangle() {
+			l, r := c.halves(h)
+			options = append(options, everyList(c, l, r)...)
+		}
+		var longer [][]branch
+		for _, a := range lists {
+			for _, o := range options {
+				longer = append(longer, append(append([]branch{}, a...), o...))
+			}
+		}
+		lists = longer
+	}
+	return lists
 }
 
 // Sizes that grow geometrically make every plane cut off a few triangles, so that

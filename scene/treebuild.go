@@ -65,7 +65,7 @@ type builder struct {
 	ctx    context.Context
 	refs   []ref
 	splits []split       // by mid
-	root   int32         // mid of the root, 0 if everything fits one leaf
+	root   int32         // mid of the root, 0 if there is one triangle
 	spare  chan struct{} // one token per idle processor
 	wg     sync.WaitGroup
 }
@@ -73,6 +73,15 @@ type builder struct {
 // buildTree builds the tree over faces (vertex numbers) of vertices. It stops
 // early when ctx ends.
 func buildTree(ctx context.Context, vertices []float32, faces []int32) (*hostTree, error) {
+	b, err := newBuilder(ctx, vertices, faces)
+	if err != nil {
+		return nil, err
+	}
+	return flatten(b)
+}
+
+// newBuilder builds the binary tree.
+func newBuilder(ctx context.Context, vertices []float32, faces []int32) (*builder, error) {
 	n := len(faces) / 3
 	b := &builder{
 		ctx:    ctx,
@@ -100,7 +109,7 @@ func buildTree(ctx context.Context, vertices []float32, faces []int32) (*hostTre
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return flatten(b)
+	return b, nil
 }
 
 // parallel runs f on pieces of [0,n) on all processors.
@@ -113,8 +122,8 @@ func parallel(n int, f func(begin, end int)) {
 	wg.Wait()
 }
 
-// node splits the slots [begin,end) at the given level and writes the number of
-// the node, or 0 for a leaf.
+// node splits the triangles [begin,end) at the given level and writes the number
+// of the split, or 0 for a single triangle.
 func (b *builder) node(begin, end int32, level int, out *int32) {
 	for {
 		n := int(end - begin)
@@ -150,31 +159,23 @@ func (b *builder) fork(begin, end int32, level int, out *int32) bool {
 	}
 }
 
-// divide reorders the slots [begin,end) and returns where to split them; false
-// for a leaf.
+// divide reorders the triangles [begin,end) and returns where to split them; false
+// for a single one.
 func (b *builder) divide(begin, end int32, level int) (mid int32, ok bool) {
 	refs := b.refs[begin:end]
 	if len(refs) == 1 {
 		return 0, false
 	}
-	box, centres := emptyBounds(), emptyBounds()
+	centres := emptyBounds()
 	for i := range refs {
 		r := &refs[i]
-		box.add(&r.lo, &r.hi)
 		c := [3]float32{r.centre(0), r.centre(1), r.centre(2)}
 		centres.add(&c, &c)
 	}
 	// The children start one level down and must be able to finish by halving.
 	if level+levelsFor(len(refs)) < treeStack {
 		if p, found := choosePlane(refs, &centres); found {
-			leaf := float64(len(refs)) * box.halfArea()
-			if len(refs) <= leafMax && leaf <= p.cost+box.halfArea() {
-				return 0, false
-			}
 			return begin + int32(p.partition(refs)), true
-		}
-		if len(refs) <= leafMax {
-			return 0, false // all centres coincide
 		}
 	}
 	return begin + int32(halve(refs, &centres)), true

@@ -2,9 +2,9 @@ package scene
 
 import (
 	"context"
-	"math"
 
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
 )
 
 // treeSearch is the search of the CUDA backend: a triangle tree that our kernels
@@ -13,22 +13,35 @@ type treeSearch struct {
 	s *Scene
 	t *tables
 
-	from      string // origin
-	plan      *treePlan
-	nodes     cuda.Slice[int32]
-	order     cuda.Slice[int32]
-	triangles cuda.Slice[float32]
+	from   string // origin
+	plan   *treePlan
+	shapes cuda.Slice[int32]
+	slots  cuda.Slice[int32]
+	pool   cuda.Slice[uint32]  // nodes and triangles
+	boxes  cuda.Slice[float32] // of each node, exact
+
+	shared uint32 // bytes of search stacks per block
+	blocks int64  // blocks that run at the same time
 }
 
 // treePlan is what the host keeps of a tree. Trees with the same plan have the
-// same links and differ in their boxes only.
+// same shape and differ in their boxes only.
 type treePlan struct {
 	levels []int
 	cost   float64 // right after the build
 }
 
 const (
-	triangleWords = 12
+	boxWords = 6
+	// stackBytes is the size of an entry of a search stack.
+	stackBytes = 8
+	// A warp of the search changes to triangles and new rays when fewer than
+	// busyLanes lanes have a node, and fetches rays for idleLanes lanes at once.
+	// Rays that visit many nodes want full warps, those that visit few want few
+	// changes; manyVisits of the tree's cost is between the two.
+	busyLanesMany, idleLanesMany = 22, 6
+	busyLanesFew, idleLanesFew   = 12, 8
+	manyVisits                   = 16
 	// costParts is the number of partial sums of the tree's cost. It is fixed, so
 	// that the sum is.
 	costParts = 4096
@@ -68,9 +81,22 @@ func (x *treeSearch) build(ctx context.Context, vertices []float32, faces []int3
 func (x *treeSearch) upload(ctx context.Context, h *hostTree) error {
 	x.plan = &treePlan{levels: h.levels}
 	return firstError(
-		upload(ctx, x.s, &x.nodes, h.nodes),
-		upload(ctx, x.s, &x.order, h.order),
-		allocate(x.s, &x.triangles, triangleWords*len(h.order)))
+		upload(ctx, x.s, &x.shapes, h.shapes),
+		upload(ctx, x.s, &x.slots, h.slots),
+		allocate(x.s, &x.pool, slotWords*h.size),
+		allocate(x.s, &x.boxes, boxWords*h.nodeCount()),
+		x.fit())
+}
+
+// fit sizes the launches of the search.
+func (x *treeSearch) fit() error {
+	// A search keeps one entry for every level that it is below; at the last level
+	// there is nothing to go down to.
+	levels := len(x.plan.levels) - 1
+	x.shared = uint32(max(levels-1, 1) * stackBytes * blockSize)
+	perSM, err := x.s.kernels.traverse.Occupancy(blockSize, uint64(x.shared))
+	x.blocks = int64(perSM) * int64(x.s.ctx.Device().Multiprocessors())
+	return err
 }
 
 func (x *treeSearch) update(ctx context.Context, _ []int) (box bounds, err error) {
@@ -96,9 +122,11 @@ func (x *treeSearch) update(ctx context.Context, _ []int) (box bounds, err error
 func (x *treeSearch) copyTo(_ context.Context, s *Scene, t *tables) (search, error) {
 	out := &treeSearch{s: s, t: t, from: "copied", plan: x.plan}
 	return out, firstError(
-		duplicate(s, &out.nodes, x.nodes),
-		duplicate(s, &out.order, x.order),
-		duplicate(s, &out.triangles, x.triangles))
+		duplicate(s, &out.shapes, x.shapes),
+		duplicate(s, &out.slots, x.slots),
+		duplicate(s, &out.pool, x.pool),
+		allocate(s, &out.boxes, x.boxes.Len()),
+		out.fit())
 }
 
 // follow refits the copy with the same kernels, unless the original was rebuilt.
@@ -112,28 +140,53 @@ func (x *treeSearch) follow(_ context.Context, original search) (bool, error) {
 func (x *treeSearch) origin() string { return x.from }
 
 func (x *treeSearch) free() error {
-	return firstError(release(x.s, &x.nodes), release(x.s, &x.order), release(x.s, &x.triangles))
+	return firstError(release(x.s, &x.shapes), release(x.s, &x.slots), release(x.s, &x.pool), release(x.s, &x.boxes))
 }
 
 func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error {
 	p := traverseParams{
-		Rays: rays.columns(), Winners: winners.Addr(),
-		Nodes: x.nodes.Addr(), Triangles: x.triangles.Addr(),
+		Rays: rays.columns(), Winners: winners.Addr(), Pool: x.pool.Addr(),
+		BusyLanes: busyLanesFew, IdleLanes: idleLanesFew,
+	}
+	if x.plan.cost >= manyVisits {
+		p.BusyLanes, p.IdleLanes = busyLanesMany, idleLanesMany
 	}
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.RowBegin, p.Count = begin, count
-		return launchRows(sc, x.s.kernels.traverse, st, count, &p)
+		blocks := (count + blockSize - 1) / blockSize
+		if blocks <= x.blocks {
+			p.Next = 0
+			return x.launch(sc, st, blocks, &p)
+		}
+		// Launches of several streams run at the same time, so each has a counter of
+		// its own; the pool orders its memory by stream.
+		pool := x.s.ctx.Pool()
+		next, err := cuda.PoolAlloc[uint32](pool, st, 1)
+		if err != nil {
+			return err
+		}
+		p.Next = next.Addr()
+		err = cuda.Fill32(st, next, 0)
+		if err == nil {
+			err = x.launch(sc, st, x.blocks, &p)
+		}
+		return firstError(err, cuda.PoolFree(pool, st, next))
 	})
 }
 
-// refit enqueues what follows from the vertices: leaf triangles and boxes.
+func (x *treeSearch) launch(sc cuda.Scope, st *cuda.Stream, blocks int64, p *traverseParams) error {
+	return sc.Launch(x.s.kernels.traverse, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1},
+		cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, cuda.ParamBytes(p))
+}
+
+// refit enqueues what follows from the vertices: triangles, boxes and nodes.
 func (x *treeSearch) refit() error {
 	return x.s.ctxDo(func(sc cuda.Scope) error {
 		k, st := x.s.kernels, x.s.stream
 		err := x.s.eachLaunch(0, int64(x.t.faceCount), func(begin, count int64) error {
-			return launchRows(sc, k.gatherTriangles, st, count, &gatherTrianglesParams{
-				Vertices: x.t.vertices.Addr(), Faces: x.t.faces.Addr(), Order: x.order.Addr(),
-				Triangles: x.triangles.Addr(), RowBegin: begin, Count: count,
+			return launchRows(sc, k.placeTriangles, st, count, &placeTrianglesParams{
+				Vertices: x.t.vertices.Addr(), Faces: x.t.faces.Addr(), Slots: x.slots.Addr(),
+				Pool: x.pool.Addr(), RowBegin: begin, Count: count,
 			})
 		})
 		if err != nil {
@@ -142,20 +195,24 @@ func (x *treeSearch) refit() error {
 		levels := x.plan.levels
 		for l := len(levels) - 2; l >= 0; l-- {
 			err := x.s.eachLaunch(int64(levels[l]), int64(levels[l+1]-levels[l]), func(begin, count int64) error {
-				return launchRows(sc, k.refitLevel, st, count, &refitLevelParams{
-					Nodes: x.nodes.Addr(), Triangles: x.triangles.Addr(), RowBegin: begin, Count: count,
+				return launchRows(sc, k.nodeBoxes, st, count, &nodeBoxesParams{
+					Shapes: x.shapes.Addr(), Pool: x.pool.Addr(), Boxes: x.boxes.Addr(), RowBegin: begin, Count: count,
 				})
 			})
 			if err != nil {
 				return err
 			}
 		}
-		return nil
+		return x.s.eachLaunch(0, int64(levels[len(levels)-1]), func(begin, count int64) error {
+			return launchRows(sc, k.writeNodes, st, count, &writeNodesParams{
+				Shapes: x.shapes.Addr(), Pool: x.pool.Addr(), Boxes: x.boxes.Addr(), RowBegin: begin, Count: count,
+			})
+		})
 	})
 }
 
 // measure waits for refit and returns the bounding box and the tree's cost: the
-// expected number of box and triangle tests of a ray that meets the box.
+// expected number of nodes that a ray visits which meets the box.
 func (x *treeSearch) measure(ctx context.Context) (box bounds, cost float64, err error) {
 	nodes := int64(x.plan.levels[len(x.plan.levels)-1])
 	n := min(nodes, costParts)
@@ -166,7 +223,7 @@ func (x *treeSearch) measure(ctx context.Context) (box bounds, cost float64, err
 	defer func() { err = firstError(err, release(x.s, &parts)) }()
 	err = x.s.ctxDo(func(sc cuda.Scope) error {
 		return launchRows(sc, x.s.kernels.treeCost, x.s.stream, n, &treeCostParams{
-			Nodes: x.nodes.Addr(), Parts: parts.Addr(), NodeCount: nodes, Count: n,
+			Boxes: x.boxes.Addr(), Parts: parts.Addr(), NodeCount: nodes, Count: n,
 		})
 	})
 	if err != nil {
@@ -176,7 +233,7 @@ func (x *treeSearch) measure(ctx context.Context) (box bounds, cost float64, err
 	if err != nil {
 		return box, 0, err
 	}
-	first, err := x.nodes.Sub(0, nodeWords)
+	first, err := x.boxes.Sub(0, boxWords)
 	if err != nil {
 		return box, 0, err
 	}
@@ -184,25 +241,13 @@ func (x *treeSearch) measure(ctx context.Context) (box bounds, cost float64, err
 	if err != nil {
 		return box, 0, err
 	}
-	box = rootBounds(root)
+	box = bounds{lo: [3]float32(root[:3]), hi: [3]float32(root[3:])}
 	sum := 0.0
 	for _, v := range sums {
 		sum += v
 	}
 	if area := box.halfArea(); area > 0 {
-		cost = 1 + sum/area
+		cost = sum / area
 	}
 	return box, cost, nil
-}
-
-// rootBounds joins the two boxes of a node.
-func rootBounds(words []int32) bounds {
-	f := func(i int) float32 { return math.Float32frombits(uint32(words[i])) }
-	box := emptyBounds()
-	for c := range 2 {
-		lo := [3]float32{f(4 * c), f(4*c + 2), f(8 + 2*c)}
-		hi := [3]float32{f(4*c + 1), f(4*c + 3), f(9 + 2*c)}
-		box.add(&lo, &hi)
-	}
-	return box
 }

@@ -61,46 +61,42 @@ extern "C" __global__ void __launch_bounds__(128) face_normals(const __grid_cons
     store3(p.normals, row, unit(face_vector(v0, v1, v2)));
 }
 
-// Copies the vertices of every leaf slot next to each other.
-struct GatherTrianglesParams {
+// Writes the triangle of every face into its slot.
+struct PlaceTrianglesParams {
     const float* vertices;
     const i32* faces;
-    const i32* order; // primitive id of each slot
-    float4* triangles;
+    const i32* slots; // of each face
+    Triangle* pool;
     i64 row_begin;
     i64 count;
 };
 
-extern "C" __global__ void __launch_bounds__(128) gather_triangles(const __grid_constant__ GatherTrianglesParams p)
+extern "C" __global__ void __launch_bounds__(128) place_triangles(const __grid_constant__ PlaceTrianglesParams p)
 {
     const i64 i = launch_row();
     if (i >= p.count) {
         return;
     }
-    const i64 slot = p.row_begin + i;
-    const i32 prim = p.order[slot];
-    const f32x3 v0 = load3(p.vertices, p.faces[3 * (i64)prim]);
-    const f32x3 v1 = load3(p.vertices, p.faces[3 * (i64)prim + 1]);
-    const f32x3 v2 = load3(p.vertices, p.faces[3 * (i64)prim + 2]);
+    const i64 face = p.row_begin + i;
+    const f32x3 v0 = load3(p.vertices, p.faces[3 * face]);
+    const f32x3 v1 = load3(p.vertices, p.faces[3 * face + 1]);
+    const f32x3 v2 = load3(p.vertices, p.faces[3 * face + 2]);
     const bool flat = max_abs(face_vector(v0, v1, v2)) == 0.0f;
-    float4* out = p.triangles + 3 * slot;
-    out[0] = float4{v0.x, v0.y, v0.z, __int_as_float(prim)};
-    out[1] = float4{v1.x, v1.y, v1.z, __int_as_float(flat ? 1 : 0)};
-    out[2] = float4{v2.x, v2.y, v2.z, 0.0f};
+    // Replicas are compared byte for byte, so the rest of the slot is written too.
+    p.pool[p.slots[face]] = Triangle{float4{v0.x, v0.y, v0.z, __int_as_float((i32)face)},
+                                     float4{v1.x, v1.y, v1.z, __int_as_float(flat ? 1 : 0)},
+                                     float4{v2.x, v2.y, v2.z, 0.0f},
+                                     float4{0.0f, 0.0f, 0.0f, 0.0f}};
 }
-
-// Boxes of one level of the tree. Levels are launched from the deepest up, so the
-// boxes of inner children are finished.
-struct RefitLevelParams {
-    Node* nodes;
-    const float4* triangles;
-    i64 row_begin;
-    i64 count;
-};
 
 struct Box {
     f32x3 lo, hi;
 };
+
+__device__ __forceinline__ Box empty_box()
+{
+    return Box{{F32_MAX, F32_MAX, F32_MAX}, {-F32_MAX, -F32_MAX, -F32_MAX}};
+}
 
 __device__ __forceinline__ void grow(Box& b, f32x3 lo, f32x3 hi)
 {
@@ -114,64 +110,194 @@ __device__ __forceinline__ void grow(Box& b, float4 v)
     grow(b, point, point);
 }
 
-__device__ __forceinline__ Box child_box(const Node* nodes, const float4* triangles, i32 child)
+// The part of a node that does not move: what the host decides.
+struct Shape {
+    i32 slot;        // of the node
+    i32 base;        // slot of its first child
+    i32 first_inner; // number of its first inner child; the others follow
+    i32 masks;       // places of inner children, of triangles << 8
+};
+
+__device__ __forceinline__ u32 inner_places(const Shape& s) { return (u32)s.masks & 255; }
+__device__ __forceinline__ u32 triangle_places(const Shape& s) { return (u32)s.masks >> 8 & 255; }
+__device__ __forceinline__ u32 all_places(const Shape& s) { return inner_places(s) | triangle_places(s); }
+
+// The exact box of the child at a place.
+__device__ __forceinline__ Box child_box(const Shape& s, const Triangle* pool, const Box* boxes, u32 place)
 {
-    Box b = {{F32_MAX, F32_MAX, F32_MAX}, {-F32_MAX, -F32_MAX, -F32_MAX}};
-    if (child < 0) {
-        const float4* v = triangles + 3 * (i64)leaf_first(child);
-        for (i32 n = 3 * leaf_count(child); n > 0; n--) {
-            grow(b, *v++);
-        }
-        return b;
+    if (inner_places(s) >> place & 1) {
+        return boxes[child_slot((u32)s.first_inner, inner_places(s), place)];
     }
-    const Node* node = nodes + child;
-    const float4 z = node->z;
-    const float4 a = node->xy[0];
-    const float4 c = node->xy[1];
-    grow(b, f32x3{a.x, a.z, z.x}, f32x3{a.y, a.w, z.y});
-    grow(b, f32x3{c.x, c.z, z.z}, f32x3{c.y, c.w, z.w});
+    const Triangle* t = pool + child_slot((u32)s.base, all_places(s), place);
+    Box b = empty_box();
+    grow(b, t->a);
+    grow(b, t->b);
+    grow(b, t->c);
     return b;
 }
 
-extern "C" __global__ void __launch_bounds__(128) refit_level(const __grid_constant__ RefitLevelParams p)
+// Exact boxes of the nodes of one level. Levels are launched from the deepest up,
+// so the boxes of inner children are finished.
+struct NodeBoxesParams {
+    const Shape* shapes;
+    const Triangle* pool;
+    Box* boxes;
+    i64 row_begin;
+    i64 count;
+};
+
+extern "C" __global__ void __launch_bounds__(128) node_boxes(const __grid_constant__ NodeBoxesParams p)
 {
     const i64 i = launch_row();
     if (i >= p.count) {
         return;
     }
-    Node* node = p.nodes + (p.row_begin + i);
-    const int4 link = node->link;
-    const Box a = child_box(p.nodes, p.triangles, link.x);
-    const Box c = child_box(p.nodes, p.triangles, link.y);
-    const float extent = fmaxf(fmaxf(max_abs(a.lo), max_abs(a.hi)), fmaxf(max_abs(c.lo), max_abs(c.hi)));
-    node->xy[0] = float4{a.lo.x, a.hi.x, a.lo.y, a.hi.y};
-    node->xy[1] = float4{c.lo.x, c.hi.x, c.lo.y, c.hi.y};
-    node->z = float4{a.lo.z, a.hi.z, c.lo.z, c.hi.z};
-    node->link = int4{link.x, link.y, __float_as_int(extent), 0};
+    const i64 n = p.row_begin + i;
+    const Shape s = p.shapes[n];
+    Box b = empty_box();
+    for (u32 place = 0; place < TREE_WIDTH; place++) {
+        if (all_places(s) >> place & 1) {
+            const Box child = child_box(s, p.pool, p.boxes, place);
+            grow(b, child.lo, child.hi);
+        }
+    }
+    p.boxes[n] = b;
+}
+
+// Writes the nodes, once all boxes are known: the grid depends on the root's.
+struct WriteNodesParams {
+    const Shape* shapes;
+    Node* pool;
+    const Box* boxes;
+    i64 row_begin;
+    i64 count;
+};
+
+// 2^e, -1022 <= e <= 1023.
+__device__ __forceinline__ double power_of_two(i32 e) { return __longlong_as_double((i64)(e + 1023) << 52); }
+
+// e with 2^e <= x < 2^(e+1), for normal x > 0.
+__device__ __forceinline__ i32 exponent_of(double x) { return (i32)(__double_as_longlong(x) >> 52 & 2047) - 1023; }
+
+__device__ __forceinline__ i32 exponent_of(const Grid& g) { return (__float_as_int(g.size) >> 23) - 127; }
+
+// The size leaves 2^-7 of the extent free, so that the last step of the last cell
+// is still inside, and is not so small that a part of it would vanish beside a
+// coordinate. The origin lies 2^-10 of the size below the box, which is more than
+// the margin of the largest step.
+__device__ __forceinline__ Grid make_grid(const Box& root)
+{
+    Grid g = {};
+    const f32x3 d = sub(root.hi, root.lo);
+    g.extent = fmaxf(max_abs(root.lo), max_abs(root.hi));
+    const float least =
+        fmaxf(mul(max_abs(d), 1.0078125f), fmaxf(mul(g.extent, 0.000244140625f), 7.888609052210118e-31f));
+    const i32 bits = __float_as_int(least) + 0x00800000; // the next power of two, less its mantissa
+    g.size = __int_as_float(min(bits, 0x7f000000) & 0x7f800000);
+    const float below = mul(g.size, 0.0009765625f);
+    g.origin = f32x3{sub(root.lo.x, below), sub(root.lo.y, below), sub(root.lo.z, below)};
+    g.lo = root.lo;
+    g.hi = root.hi;
+    return g;
+}
+
+// One axis of a node on the grid.
+struct AxisGrid {
+    u32 head;          // cell and step exponent as in Node
+    double origin, per; // plane q is at origin + q / per
+};
+
+__device__ __forceinline__ AxisGrid make_axis(const Grid& g, float origin, float lo, float hi)
+{
+    const i32 size = exponent_of(g);
+    const double cell = power_of_two(size - TREE_CELL_BITS);
+    // The least step with which 252 steps reach across the box and one cell more:
+    // the origin is up to a cell too low, and three steps are for margins.
+    const double need = __dmul_rn(__dadd_rn(__dsub_rn((double)hi, (double)lo), cell), 1.0 / 252);
+    const i32 e = max(1, min(exponent_of(need) + 1 - size + TREE_STEP_BIAS, 31));
+    const double step = power_of_two(e - TREE_STEP_BIAS + size);
+    const double from = __dsub_rn((double)lo, __dmul_rn(step, TREE_PLANE_MARGIN));
+    const double cells = __dmul_rn(__dsub_rn(from, (double)origin), power_of_two(TREE_CELL_BITS - size));
+    const double at = fmin(fmax(floor(cells), 0.0), (double)((1 << TREE_CELL_BITS) - 1));
+    return AxisGrid{(u32)__double2int_rn(at) << 13 | (u32)e << 8,
+                    __dadd_rn((double)origin, __dmul_rn(at, cell)), power_of_two(TREE_STEP_BIAS - e - size)};
+}
+
+__device__ __forceinline__ u32 to_byte(double q) { return (u32)__double2int_rn(fmin(fmax(q, 0.0), 255.0)); }
+
+// Bytes of the planes of one child, rounded outwards.
+__device__ __forceinline__ u32 lower_plane(const AxisGrid& a, float lo)
+{
+    return to_byte(floor(__dsub_rn(__dmul_rn(__dsub_rn((double)lo, a.origin), a.per), TREE_PLANE_MARGIN)));
+}
+
+__device__ __forceinline__ u32 upper_plane(const AxisGrid& a, float hi)
+{
+    return to_byte(ceil(__dadd_rn(__dmul_rn(__dsub_rn((double)hi, a.origin), a.per), TREE_PLANE_MARGIN)));
+}
+
+extern "C" __global__ void __launch_bounds__(128) write_nodes(const __grid_constant__ WriteNodesParams p)
+{
+    const i64 i = launch_row();
+    if (i >= p.count) {
+        return;
+    }
+    const i64 n = p.row_begin + i;
+    const Grid grid = make_grid(p.boxes[0]);
+    if (n == 0) {
+        *(Grid*)p.pool = grid;
+    }
+    const Shape s = p.shapes[n];
+    const Box box = p.boxes[n];
+    const AxisGrid x = make_axis(grid, grid.origin.x, box.lo.x, box.hi.x);
+    const AxisGrid y = make_axis(grid, grid.origin.y, box.lo.y, box.hi.y);
+    const AxisGrid z = make_axis(grid, grid.origin.z, box.lo.z, box.hi.z);
+    uint2 lower[3] = {};
+    uint2 upper[3] = {};
+    const u32 all = all_places(s);
+    for (u32 place = 0; place < TREE_WIDTH; place++) {
+        if (!(all >> place & 1)) {
+            continue;
+        }
+        const Box b = child_box(s, (const Triangle*)p.pool, p.boxes, place);
+        const u32 lo[3] = {lower_plane(x, b.lo.x), lower_plane(y, b.lo.y), lower_plane(z, b.lo.z)};
+        const u32 hi[3] = {upper_plane(x, b.hi.x), upper_plane(y, b.hi.y), upper_plane(z, b.hi.z)};
+        const u32 shift = 8 * (place & 3);
+#pragma unroll
+        for (i32 k = 0; k < 3; k++) {
+            (place < 4 ? lower[k].x : lower[k].y) |= lo[k] << shift;
+            (place < 4 ? upper[k].x : upper[k].y) |= hi[k] << shift;
+        }
+    }
+    Node node;
+    node.head[0] = x.head | inner_places(s);
+    node.head[1] = y.head | triangle_places(s);
+    node.head[2] = z.head;
+    node.base = (u32)s.base;
+#pragma unroll
+    for (i32 k = 0; k < 3; k++) {
+        node.axis[k] = uint4{lower[k].x, lower[k].y, upper[k].x, upper[k].y};
+    }
+    p.pool[s.slot] = node;
 }
 
 // Surface-area cost of the tree, up to the area of the root: every thread sums the
 // nodes row, row + count, ... in that order and stores its part, and the host adds
 // the parts in order. The grid is fixed, so equal trees have equal costs.
 struct TreeCostParams {
-    const Node* nodes;
+    const Box* boxes;
     double* parts;
     i64 node_count;
     i64 row_begin;
     i64 count;
 };
 
-__device__ __forceinline__ double half_area(float lx, float hx, float ly, float hy, float lz, float hz)
+__device__ __forceinline__ double half_area(const Box& b)
 {
-    const double x = __dsub_rn((double)hx, (double)lx);
-    const double y = __dsub_rn((double)hy, (double)ly);
-    const double z = __dsub_rn((double)hz, (double)lz);
+    const double x = __dsub_rn((double)b.hi.x, (double)b.lo.x);
+    const double y = __dsub_rn((double)b.hi.y, (double)b.lo.y);
+    const double z = __dsub_rn((double)b.hi.z, (double)b.lo.z);
     return __fma_rn(x, y, __fma_rn(y, z, __dmul_rn(z, x)));
-}
-
-__device__ __forceinline__ double child_cost(double area, i32 child)
-{
-    return __dmul_rn(area, (double)(child < 0 ? leaf_count(child) : 1));
 }
 
 extern "C" __global__ void __launch_bounds__(128) tree_cost(const __grid_constant__ TreeCostParams p)
@@ -182,11 +308,7 @@ extern "C" __global__ void __launch_bounds__(128) tree_cost(const __grid_constan
     }
     double sum = 0.0;
     for (i64 n = p.row_begin + i; n < p.node_count; n += p.count) {
-        const Node node = p.nodes[n];
-        const float4 a = node.xy[0];
-        const float4 c = node.xy[1];
-        sum = __dadd_rn(sum, child_cost(half_area(a.x, a.y, a.z, a.w, node.z.x, node.z.y), node.link.x));
-        sum = __dadd_rn(sum, child_cost(half_area(c.x, c.y, c.z, c.w, node.z.z, node.z.w), node.link.y));
+        sum = __dadd_rn(sum, half_area(p.boxes[n]));
     }
     p.parts[i] = sum;
 }

@@ -1,85 +1,260 @@
-// The triangle tree and its closest-hit search. Nothing outside this header and
-// the build kernels knows how nodes look: a search takes a ray and returns the id
-// of the winner.
+// The triangle tree: its memory layout and the test of one node. Nothing outside
+// this header, the search in intersect.cu and the build kernels knows how it looks.
+//
+// Nodes and triangles share one pool of 64-byte slots. Slot 0 describes the grid
+// that nodes are aligned to, slot 1 is the root. A node has up to eight children,
+// nodes or single triangles, which lie next to each other in the pool, and holds
+// their boxes in bytes: a search is limited by how many 16-byte loads and how many
+// instructions it takes to decide about a child.
 #pragma once
 
 #include "rays.cuh"
 #include "triangle.cuh"
 
-// An inner node holds the boxes of both children, so that one 64-byte fetch
-// decides about two subtrees.
+// Children have places 0..7. Bit k of the place says on which side of the node's
+// centre the child lies along axis k, as far as places were free.
 //
-//   xy[c] = (lo.x, hi.x, lo.y, hi.y) of child c
-//   z     = (lo.z, hi.z of child 0, lo.z, hi.z of child 1)
-//   link  = (child 0, child 1, largest absolute coordinate as float bits, unused)
+//   head[k] = grid cell << 13 | step exponent << 8 | mask,   k = 0, 1, 2
+//             mask of head[0]: places of inner nodes, of head[1]: of triangles
+//   base    = slot of the first child; the others follow in order of their places
+//   axis[k] = lower planes of places 0..7, then their upper planes, one byte each
 //
-// A child is an inner node (>= 0) or a leaf (< 0): ~child is
-// first triangle slot * 4 + (number of triangles - 1).
-struct Node {
-    float4 xy[2];
-    float4 z;
-    int4 link;
+// Plane q of axis k lies at grid.origin[k] + cell * size * 2^-19 + q * step, where
+// step = size * 2^(exponent - 31).
+struct alignas(64) Node {
+    u32 head[3];
+    u32 base;
+    uint4 axis[3];
 };
 static_assert(sizeof(Node) == 64, "node layout");
 
-// A triangle slot, in leaf order:
-//   a = (v0, primitive id bits)   b = (v1, 1 if the face has no area)   c = (v2, 0)
+// Slot 0. All triangles are inside origin and origin + size; size is a power of
+// two.
+struct alignas(64) Grid {
+    f32x3 origin;
+    float size;
+    f32x3 lo;     // the box of all triangles
+    float extent; // largest absolute coordinate of a triangle
+    f32x3 hi;
+    u32 unused[5];
+};
+static_assert(sizeof(Grid) == 64, "grid layout");
+
 // A face without area keeps its slot (a later vertex update may open it) and is
 // never hit.
-struct Triangle {
-    float4 a, b, c;
+struct alignas(64) Triangle {
+    float4 a; // v0, primitive id bits
+    float4 b; // v1, 1 if the face has no area
+    float4 c; // v2, 0
+    float4 unused;
 };
-static_assert(sizeof(Triangle) == 48, "triangle layout");
+static_assert(sizeof(Triangle) == 64, "triangle layout");
 
-__device__ __forceinline__ i32 leaf_first(i32 child) { return (~child) >> 2; }
-__device__ __forceinline__ i32 leaf_count(i32 child) { return ((~child) & 3) + 1; }
+#define TREE_WIDTH 8
+#define TREE_ROOT 1
+#define TREE_CELL_BITS 19
+#define TREE_STEP_BIAS 31
 
-// Entries of the search stack. A search pushes at most one entry per level, and
-// the builder refuses to emit a tree deeper than this.
-#define TREE_STACK 48
+// How far decoded planes lie outside of the box they stand for, in steps. The
+// search evaluates planes with an error of at most 2^-8 step, see plane().
+#define TREE_PLANE_MARGIN 0.0078125
 
-// A ray prepared for the search.
-struct Ray {
-    Frame frame; // of the triangle test
-    float t_max;
-    // Box test: reciprocals of d scaled by a power of two to |d|_inf in [1,2), so
-    // that their clamping cannot matter at any length of d. Parameters in that
-    // scale are t * t_scale, exactly.
-    f32x3 inv;
+// Slot of the child at a place, given the mask of all children.
+__device__ __forceinline__ u32 child_slot(u32 base, u32 mask, u32 place)
+{
+    return base + __popc(mask & ((1u << place) - 1));
+}
+
+// A ray prepared for box tests. Directions are scaled by a power of two to |d|_inf
+// in [1,4), so that limiting their reciprocals cannot matter at any length of d;
+// parameters of box tests are t * t_scale, exactly.
+//
+// The test is conservative: a child whose triangle the canonical test would accept
+// at a t within the bound is never missed. With u = 2^-24 and c = the largest
+// coordinate of the scene plus that of the origin, rounding moves
+//   - an accepted crossing, by at most 16u*c (sheared vertices and t),
+//   - the constants below and in enter_axis, by at most 22u*c,
+//   - the two parameters of a plane pair, relatively by 2u each; a parameter is at
+//     most c over the largest |d|, so that is 4u*c of distance on any axis,
+// and planes are moved outwards by 2^-18 c = 64u*c. Reciprocals are limited to
+// 2^40: along a slower axis a ray moves by less than u*c while it is in the scene,
+// and 20u*c * 2^40 exceeds every parameter.
+struct BoxRay {
+    f32x3 step;    // of byte planes, before the node's exponent, times 2^15
+    f32x3 near_at; // grid origin less size, moved towards the ray's origin
+    f32x3 far_at;  // the same, moved away
     float t_scale;
-    float o_abs;
+    u32 octant; // bit 8 + k: the direction is negative along axis k
 };
 
-// 1/d with the magnitude limited to 2^60; zeros of both signs give +2^60.
+// 1/d with the magnitude limited to 2^40; zeros of both signs give +2^40.
 __device__ __forceinline__ float box_reciprocal(float d)
 {
-    const float limit = 1152921504606846976.0f;
-    if (d == 0.0f) {
-        return limit;
-    }
-    return fminf(fmaxf(quot(1.0f, d), -limit), limit);
+    const float limit = 1099511627776.0f;
+    return d == 0.0f ? limit : fminf(fmaxf(__frcp_rn(d), -limit), limit);
 }
 
-// Prepares a ray; false when it cannot hit anything.
-__device__ __forceinline__ bool prepare_ray(Ray& r, f32x3 o, f32x3 d, float t_max)
+// Constants of one axis; also narrows [enter,leave] to the slab of the scene.
+__device__ __forceinline__ void prepare_axis(float o, float inv, float pad, float origin, float size, float lo, float hi,
+                                             float& step, float& near_at, float& far_at, float& enter, float& leave)
 {
-    if (!can_hit(o, d, t_max)) {
-        return false;
-    }
-    make_frame(r.frame, o, d);
-    r.t_max = fminf(t_max, F32_MAX);
-    r.o_abs = max_abs(o);
-
-    // Subnormal lengths share the smallest normal exponent.
-    i32 exponent = __float_as_int(max_abs(d)) >> 23;
-    exponent = exponent < 1 ? 1 : exponent;
-    r.t_scale = __int_as_float(exponent << 23);
-    const float shrink = quot(1.0f, r.t_scale);
-    r.inv.x = box_reciprocal(mul(d.x, shrink));
-    r.inv.y = box_reciprocal(mul(d.y, shrink));
-    r.inv.z = box_reciprocal(mul(d.z, shrink));
-    return true;
+    const float e = mul(pad, fabsf(inv));
+    const float at = mul(sub(sub(origin, size), o), inv);
+    step = mul(mul(size, 32768.0f), inv);
+    near_at = sub(at, e);
+    far_at = add(at, e);
+    const float t0 = mul(sub(lo, o), inv);
+    const float t1 = mul(sub(hi, o), inv);
+    enter = fmaxf(enter, sub(fminf(t0, t1), e));
+    leave = fminf(leave, add(fmaxf(t0, t1), e));
 }
+
+// False when the ray misses the box of all triangles.
+__device__ __forceinline__ bool prepare_boxes(BoxRay& r, f32x3 o, f32x3 d, const Grid* grid)
+{
+    const float4 g = __ldg((const float4*)grid);      // origin, size
+    const float4 lo = __ldg((const float4*)grid + 1); // lo, extent
+    const float4 hi = __ldg((const float4*)grid + 2); // hi
+    // 2^24 lifts subnormal directions. Factors are exact, but a component may vanish:
+    // sign and reciprocal are taken from the same value.
+    const float lift = max_abs(d) < 1.1754943508222875e-38f ? 16777216.0f : 1.0f;
+    d = f32x3{mul(d.x, lift), mul(d.y, lift), mul(d.z, lift)};
+    const i32 exponent = min(__float_as_int(max_abs(d)) >> 23, 253);
+    const float shrink = __int_as_float((254 - exponent) << 23);
+    r.t_scale = mul(__int_as_float(exponent << 23), lift == 1.0f ? 1.0f : 5.9604644775390625e-8f);
+    d = f32x3{mul(d.x, shrink), mul(d.y, shrink), mul(d.z, shrink)};
+    r.octant = (d.x < 0.0f ? 256 : 0) | (d.y < 0.0f ? 512 : 0) | (d.z < 0.0f ? 1024 : 0);
+
+    const float c = add(lo.w, max_abs(o));
+    const float pad = mul(fmaxf(c, 8.673617379884035e-19f), 3.814697265625e-6f);
+    float enter = 0.0f;
+    float leave = f32_inf();
+    prepare_axis(o.x, box_reciprocal(d.x), pad, g.x, g.w, lo.x, hi.x, r.step.x, r.near_at.x, r.far_at.x, enter, leave);
+    prepare_axis(o.y, box_reciprocal(d.y), pad, g.y, g.w, lo.y, hi.y, r.step.y, r.near_at.y, r.far_at.y, enter, leave);
+    prepare_axis(o.z, box_reciprocal(d.z), pad, g.z, g.w, lo.z, hi.z, r.step.z, r.near_at.z, r.far_at.z, enter, leave);
+    if (!(c < 1.152921504606846976e18f)) {
+        // Beyond 2^60 products overflow: such rays look into every box.
+        r.step = r.near_at = r.far_at = f32x3{0.0f, 0.0f, 0.0f};
+        r.t_scale = f32_inf();
+        return true;
+    }
+    return enter <= leave;
+}
+
+// The parameter beyond which a box cannot hold a better crossing than one at t,
+// with a margin for the rounding of t.
+__device__ __forceinline__ float cull_bound(const BoxRay& r, float t)
+{
+    return mul(mul(t, r.t_scale), 1.0000152587890625f);
+}
+
+// Parameters of the planes of one axis of a node: at + (1 + q * 2^-15) * step.
+struct Axis {
+    float step, near_at, far_at;
+    u32 near_lo, near_hi, far_lo, far_hi; // bytes q of places 0..3 and 4..7
+};
+
+__device__ __forceinline__ Axis enter_axis(u32 head, uint4 bytes, float step, float near_at, float far_at, bool negative)
+{
+    // (1 + cell * 2^-19) * 2^-15 and the step, put together from their bits.
+    const float cell = __int_as_float((head >> 9 & 0x007ffff0) | 0x38000000);
+    const float s = __int_as_float((head << 15 & 0x0f800000) | 0x30000000);
+    const float first = sub(cell, s);
+    return Axis{mul(s, step), fmadd(first, step, near_at), fmadd(first, step, far_at),
+                negative ? bytes.z : bytes.x, negative ? bytes.w : bytes.y,
+                negative ? bytes.x : bytes.z, negative ? bytes.y : bytes.w};
+}
+
+// 1 + q * 2^-15 for byte K of eight: the byte becomes the middle of a mantissa, one
+// instruction instead of a conversion, written as such because a cast of its result
+// is one more for an emulator. Taking the 1 back by the constant costs up to 2^-8
+// step, hence TREE_PLANE_MARGIN.
+template <u32 K> __device__ __forceinline__ float plane(u32 lo, u32 hi)
+{
+    float f;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=f"(f) : "r"(K < 4 ? lo : hi), "r"(0x3f800000), "n"(0x7604 | (K & 3) << 4));
+    return f;
+}
+
+// Adds a bit to misses when the ray misses the box of place K or enters it beyond
+// bound. A plane at NaN bounds nothing: minimum and maximum return the other value.
+template <u32 K>
+__device__ __forceinline__ u32 test_child(u32 misses, const Axis& x, const Axis& y, const Axis& z, float bound)
+{
+    const float x0 = fmadd(plane<K>(x.near_lo, x.near_hi), x.step, x.near_at);
+    const float y0 = fmadd(plane<K>(y.near_lo, y.near_hi), y.step, y.near_at);
+    const float z0 = fmadd(plane<K>(z.near_lo, z.near_hi), z.step, z.near_at);
+    const float x1 = fmadd(plane<K>(x.far_lo, x.far_hi), x.step, x.far_at);
+    const float y1 = fmadd(plane<K>(y.far_lo, y.far_hi), y.step, y.far_at);
+    const float z1 = fmadd(plane<K>(z.far_lo, z.far_hi), z.step, z.far_at);
+    const float enter = fmaxf(fmaxf(x0, y0), fmaxf(z0, 0.0f));
+    const float leave = fminf(fminf(x1, y1), fminf(z1, bound));
+    return enter <= leave ? misses : misses | 1u << K;
+}
+
+// What a ray has to look at below one node: the children of a mask of places.
+// Bits 8..15 repeat the mask of all children.
+struct Group {
+    u32 base, bits;
+};
+
+__device__ __forceinline__ bool is_empty(const Group& g) { return (g.bits & 255) == 0; }
+
+// Takes a place out of the group and returns its slot.
+__device__ __forceinline__ u32 take(Group& g, u32 place)
+{
+    g.bits &= ~(1u << place);
+    return child_slot(g.base, g.bits >> 8, place);
+}
+
+// Tests all children of a node.
+__device__ __forceinline__ void test_node(Group& inner, Group& triangles, const BoxRay& r, const Node* node, float bound)
+{
+    const uint4* p = (const uint4*)node;
+    const uint4 head = __ldg(p);
+    const uint4 bx = __ldg(p + 1);
+    const uint4 by = __ldg(p + 2);
+    const uint4 bz = __ldg(p + 3);
+    const Axis x = enter_axis(head.x, bx, r.step.x, r.near_at.x, r.far_at.x, (r.octant & 256) != 0);
+    const Axis y = enter_axis(head.y, by, r.step.y, r.near_at.y, r.far_at.y, (r.octant & 512) != 0);
+    const Axis z = enter_axis(head.z, bz, r.step.z, r.near_at.z, r.far_at.z, (r.octant & 1024) != 0);
+    u32 misses = 0;
+    misses = test_child<7>(misses, x, y, z, bound);
+    misses = test_child<6>(misses, x, y, z, bound);
+    misses = test_child<5>(misses, x, y, z, bound);
+    misses = test_child<4>(misses, x, y, z, bound);
+    misses = test_child<3>(misses, x, y, z, bound);
+    misses = test_child<2>(misses, x, y, z, bound);
+    misses = test_child<1>(misses, x, y, z, bound);
+    misses = test_child<0>(misses, x, y, z, bound);
+    const u32 all = (head.x | head.y) << 8 & 0xff00;
+    inner = Group{head.w, (head.x & ~misses & 255) | all};
+    triangles = Group{head.w, (head.y & ~misses & 255) | all};
+}
+
+// The order in which children are visited: places are mirrored by the signs of the
+// direction, so that the nearest corner has the lowest number. For each octant and
+// mask, the place that comes first.
+struct VisitOrder {
+    alignas(16) u8 first[8 * 256];
+};
+
+__device__ constexpr VisitOrder make_visit_order()
+{
+    VisitOrder t = {};
+    for (u32 octant = 0; octant < 8; octant++) {
+        for (u32 mask = 1; mask < 256; mask++) {
+            u32 rank = 0;
+            while (!(mask >> (rank ^ octant) & 1)) {
+                rank++;
+            }
+            t.first[octant * 256 + mask] = (u8)(rank ^ octant);
+        }
+    }
+    return t;
+}
+
+__device__ const VisitOrder visit_order = make_visit_order();
 
 // The best crossing so far: smallest t, then smallest primitive id.
 struct Winner {
@@ -96,110 +271,14 @@ __device__ __forceinline__ void offer(Winner& best, float t, i32 id)
     }
 }
 
-__device__ __forceinline__ void test_leaf(Winner& best, const Ray& r, const float4* triangles, i32 child)
+__device__ __forceinline__ void test_triangle(Winner& best, const Frame& f, const Triangle* triangle)
 {
-    const float4* p = triangles + 3 * (i64)leaf_first(child);
-    for (i32 n = leaf_count(child); n > 0; n--, p += 3) {
-        const float4 a = __ldg(p);
-        const float4 b = __ldg(p + 1);
-        const float4 c = __ldg(p + 2);
-        if (__float_as_int(b.w) != 0) {
-            continue;
-        }
-        const float t = triangle_crossing(r.frame, f32x3{a.x, a.y, a.z}, f32x3{b.x, b.y, b.z}, f32x3{c.x, c.y, c.z});
+    const float4* p = (const float4*)triangle;
+    const float4 a = __ldg(p);
+    const float4 b = __ldg(p + 1);
+    const float4 c = __ldg(p + 2);
+    if (__float_as_int(b.w) == 0) {
+        const float t = triangle_crossing(f, f32x3{a.x, a.y, a.z}, f32x3{b.x, b.y, b.z}, f32x3{c.x, c.y, c.z});
         offer(best, t, __float_as_int(a.w));
-    }
-}
-
-// Distance to the box in scaled parameters, or +inf when the ray misses it. Planes
-// move outwards by e, which covers every rounding here and in the triangle test,
-// so that a box is never missed whose triangle would be accepted.
-__device__ __forceinline__ float box_entry(const Ray& r, float e, float lx, float hx, float ly, float hy, float lz,
-                                           float hz)
-{
-    const float x0 = mul(sub(sub(lx, e), r.frame.o.x), r.inv.x);
-    const float x1 = mul(sub(add(hx, e), r.frame.o.x), r.inv.x);
-    const float y0 = mul(sub(sub(ly, e), r.frame.o.y), r.inv.y);
-    const float y1 = mul(sub(add(hy, e), r.frame.o.y), r.inv.y);
-    const float z0 = mul(sub(sub(lz, e), r.frame.o.z), r.inv.z);
-    const float z1 = mul(sub(add(hz, e), r.frame.o.z), r.inv.z);
-    const float enter = fmaxf(fmaxf(fminf(x0, x1), fminf(y0, y1)), fmaxf(fminf(z0, z1), 0.0f));
-    const float leave = fminf(fminf(fmaxf(x0, x1), fmaxf(y0, y1)), fmaxf(z0, z1));
-    // 1 + 4 * 2^-23 exceeds 1 + 2*gamma, the error of the two products.
-    return enter > mul(leave, 1.000000476837158203125f) ? f32_inf() : enter;
-}
-
-// The bound beyond which a node cannot hold a better crossing, in scaled
-// parameters, with a margin for the rounding of t.
-__device__ __forceinline__ float cull_bound(const Ray& r, const Winner& best)
-{
-    return mul(mul(best.t, r.t_scale), 1.0000152587890625f);
-}
-
-// The closest crossing of a prepared ray: a primitive id, or -1.
-__device__ __forceinline__ i32 closest_hit(const Ray& r, const Node* nodes, const float4* triangles)
-{
-    i32 stack_node[TREE_STACK];
-    float stack_entry[TREE_STACK];
-    i32 depth = 0;
-
-    Winner best = {r.t_max, -1};
-    float cull = cull_bound(r, best);
-    i32 node = 0;
-    for (;;) {
-        const float4* p = (const float4*)(nodes + node);
-        const float4 xy0 = __ldg(p);
-        const float4 xy1 = __ldg(p + 1);
-        const float4 z = __ldg(p + 2);
-        const float4 link = __ldg(p + 3);
-
-        const float e = mul(9.5367431640625e-7f, add(link.z, r.o_abs));
-        float near = box_entry(r, e, xy0.x, xy0.y, xy0.z, xy0.w, z.x, z.y);
-        float far = box_entry(r, e, xy1.x, xy1.y, xy1.z, xy1.w, z.z, z.w);
-        i32 near_child = __float_as_int(link.x);
-        i32 far_child = __float_as_int(link.y);
-        if (far < near) {
-            const float t = near;
-            near = far;
-            far = t;
-            const i32 c = near_child;
-            near_child = far_child;
-            far_child = c;
-        }
-
-        // Leaves are tested at once, the nearer one first; inner nodes are
-        // descended, the nearer one first. A box at +inf was missed; the cull
-        // bound itself may be +inf.
-        i32 next = -1;
-        if (near != f32_inf() && !(near > cull)) {
-            if (near_child < 0) {
-                test_leaf(best, r, triangles, near_child);
-                cull = cull_bound(r, best);
-            } else {
-                next = near_child;
-            }
-        }
-        if (far != f32_inf() && !(far > cull)) {
-            if (far_child < 0) {
-                test_leaf(best, r, triangles, far_child);
-                cull = cull_bound(r, best);
-            } else if (next < 0) {
-                next = far_child;
-            } else {
-                stack_node[depth] = far_child;
-                stack_entry[depth] = far;
-                depth++;
-            }
-        }
-        while (next < 0) {
-            if (depth == 0) {
-                return best.id;
-            }
-            depth--;
-            if (!(stack_entry[depth] > cull)) {
-                next = stack_node[depth];
-            }
-        }
-        node = next;
     }
 }
