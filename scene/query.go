@@ -94,8 +94,8 @@ func (s *Scene) prepare(rays Rays, flags Flags, opts []CallOption) (*Call, error
 //
 // Errors: ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the
 // error of ctx, and errors of the device; nothing is enqueued for all but the
-// last. Cost: two launches per 2^30 rays; no driver allocation once the pool holds
-// a result of that size.
+// last. Cost: two launches and a fill of four bytes per 2^30 rays; no driver
+// allocation once the pool holds a result of that size.
 func (s *Scene) Intersect(ctx context.Context, rays Rays, flags Flags, opts ...CallOption) (*Hits, error) {
 	if err := s.shareReady(ctx); err != nil {
 		return nil, err
