@@ -130,8 +130,8 @@ struct Hit {
 };
 
 // The columns of a winner. A winner of our own search always has them. One that
-// another tracer found may be edge-on to the canonical test, or beyond the bound by
-// its t: such a row becomes a miss.
+// another tracer found may be edge-on to the canonical test, or outside the interval
+// by its t: such a row becomes a miss.
 __device__ __forceinline__ bool finalize_hit(Hit& h, const FinalizeParams& p, i64 row, i32 winner)
 {
     const f32x3 v0 = load3(p.vertices, p.faces[3 * (i64)winner]);
@@ -148,7 +148,7 @@ __device__ __forceinline__ bool finalize_hit(Hit& h, const FinalizeParams& p, i6
     if (sum == 0.0f || !is_finite(h.t) || !is_finite(h.b0) || !is_finite(h.b1) || !is_finite(h.b2)) {
         return false;
     }
-    if (h.t > row_t_max(p.rays, row)) {
+    if (h.t < RAY_T_MIN || h.t > row_t_max(p.rays, row)) {
         return false;
     }
     const f32x3 e1 = sub(v1, v0);
