@@ -2,7 +2,6 @@ package multi
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -117,39 +116,49 @@ func TestOptixWarmUpIsConcurrent(t *testing.T) {
 	if gputest.Native() {
 		t.Skip("needs the stand-in, which can stop inside a call")
 	}
-	warmUps := map[string]func(t *testing.T, drv *cuda.Driver){
-		"WarmUp": func(t *testing.T, drv *cuda.Driver) {
+	rng := rand.New(rand.NewPCG(41, 1))
+	// use builds a set of so many meshes twice.
+	use := func(t *testing.T, drv *cuda.Driver, meshes int) {
+		s, err := New(drv, []int{0, 1}, Options{})
+		require.NoError(t, err)
+		all := make([]scene.Mesh, meshes)
+		for i := range all {
+			all[i] = soup(rng, 10)
+		}
+		build(t, s, all...)
+		require.Equal(t, scene.OptiX, s.Backend(), s.BackendReason())
+		require.NoError(t, s.Build(bg))
+		require.NoError(t, s.Close())
+	}
+	for name, c := range map[string]struct {
+		warm     func(t *testing.T, drv *cuda.Driver)
+		programs int // sets of them, on each device
+	}{
+		"WarmUp": {func(t *testing.T, drv *cuda.Driver) {
 			_, err := WarmUp(bg, drv, []int{0, 1})
 			require.NoError(t, err)
-		},
-		"Build": func(t *testing.T, drv *cuda.Driver) {
-			s, err := New(drv, []int{0, 1}, Options{})
-			require.NoError(t, err)
-			build(t, s, soup(rand.New(rand.NewPCG(41, 1)), 10))
-			require.Equal(t, scene.OptiX, s.Backend(), s.BackendReason())
-			require.NoError(t, s.Build(bg))
-			require.NoError(t, s.Close())
-		},
-	}
-	for name, warm := range warmUps {
+			use(t, drv, 1)
+			use(t, drv, 3)
+		}, 2},
+		"Build of one mesh":       {func(t *testing.T, drv *cuda.Driver) { use(t, drv, 1) }, 1},
+		"Build of several meshes": {func(t *testing.T, drv *cuda.Driver) { use(t, drv, 3) }, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
-			var met sync.WaitGroup // the two compilations
-			met.Add(2)
+			// The two devices meet in every compilation.
+			meet := make(chan struct{})
 			r := optixtest.Open(t, 2, fakeoptix.Config{RTCores: 30, OnCall: func(function string) {
 				if function != "optixModuleCreate" {
 					return
 				}
-				met.Done()
-				done := make(chan struct{})
-				go func() { met.Wait(); close(done) }()
 				select {
-				case <-done:
+				case meet <- struct{}{}:
+				case <-meet:
 				case <-time.After(20 * time.Second):
 					t.Error("one device waits for the other")
 				}
 			}})
-			warm(t, r.Driver)
-			assert.Equal(t, 2, r.Calls("optixModuleCreate"))
+			c.warm(t, r.Driver)
+			assert.Equal(t, 2*c.programs, r.Calls("optixModuleCreate"))
 			assert.Equal(t, 2, r.Calls("optixDeviceContextCreate"))
 		})
 	}

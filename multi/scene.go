@@ -26,7 +26,7 @@ type Scene struct {
 	replicas  []*replica
 	links     []Link
 	transport chunked.Transport
-	warmed    bool // by an earlier Build
+	warmed    [2]bool // by an earlier Build, for scenes of one mesh and of several
 
 	turn     turn
 	closed   atomic.Bool

@@ -58,7 +58,8 @@ func WarmUp(ctx context.Context, drv *cuda.Driver, devices []int, ops ...string)
 			return err
 		}
 		defer func() { err = errors.Join(err, c.Close()) }()
-		return warmOne(ctx, c, scene.Options{Replicas: all})
+		opts := scene.Options{Replicas: all}
+		return errors.Join(warmOne(ctx, c, opts, 1), warmOne(ctx, c, opts, 2))
 	})
 }
 
@@ -82,16 +83,20 @@ func warmUp(devices []int, f func(p int) error) ([]time.Duration, error) {
 	return took, nil
 }
 
-// warmOne builds a scene of one triangle, shoots one ray at it and drops both.
-func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options) (err error) {
+// warmOne builds a scene of so many meshes of one triangle, shoots one ray at it and
+// drops both. OptiX has programs of their own for a mesh alone; those for two serve
+// any number.
+func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options, meshes int) (err error) {
 	s, err := scene.New(c, opts)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	_, err = s.AddMesh(scene.Mesh{Vertices: []float32{-1, -1, 0, 1, -1, 0, 0, 1, 0}, Faces: []int32{0, 1, 2}})
-	if err != nil {
-		return err
+	for range meshes {
+		_, err = s.AddMesh(scene.Mesh{Vertices: []float32{-1, -1, 0, 1, -1, 0, 0, 1, 0}, Faces: []int32{0, 1, 2}})
+		if err != nil {
+			return err
+		}
 	}
 	if err := s.Build(ctx); err != nil {
 		return err
@@ -117,7 +122,8 @@ func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options) (err erro
 // second per device, which are spent at once here and one after the other in
 // replicate.
 func (s *Scene) warm(ctx context.Context) error {
-	if s.opts.NoWarmUp || s.warmed || len(s.replicas) == 1 || s.opts.Backend == scene.CUDA {
+	meshes := min(s.master().scene.NumMeshes(), 2)
+	if s.opts.NoWarmUp || meshes == 0 || s.warmed[meshes-1] || len(s.replicas) == 1 || s.opts.Backend == scene.CUDA {
 		return nil
 	}
 	backend, _, err := s.master().scene.ResolveBackend()
@@ -128,9 +134,9 @@ func (s *Scene) warm(ctx context.Context) error {
 		return nil
 	}
 	_, err = warmUp(s.devices, func(p int) error {
-		return warmOne(ctx, s.ctxs[p], scene.Options{Backend: backend, Logger: s.opts.Logger})
+		return warmOne(ctx, s.ctxs[p], scene.Options{Backend: backend, Logger: s.opts.Logger}, meshes)
 	})
-	s.warmed = err == nil
+	s.warmed[meshes-1] = err == nil
 	return err
 }
 
