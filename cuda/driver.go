@@ -86,6 +86,9 @@ func (d *Driver) API() cuapi.API { return d.api }
 // 12.8. No driver call.
 func (d *Driver) Version() int { return d.version }
 
+// Logger is the logger of WithLogger, or a silent one. No driver call.
+func (d *Driver) Logger() *slog.Logger { return d.log }
+
 // Emulated reports whether the devices are emulated. No driver call.
 func (d *Driver) Emulated() bool { return d.emulated }
 

@@ -26,8 +26,8 @@ type Option func(*config)
 // same and is ignored in programs that run with raised privileges.
 func WithLibraryPath(path string) Option { return func(c *config) { c.libraryPath = path } }
 
-// WithLogger receives what the package has to tell beside errors. The default
-// is silence.
+// WithLogger receives what the package has to tell beside errors, and what
+// scenes of the driver have that are given no logger. The default is silence.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) {
 		if l != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ func create(drv *cuda.Driver, devices []int, opts Options, words int) (s *Scene,
 		return nil, err
 	}
 	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
+		opts.Logger = drv.Logger()
 	}
 	if err := checkSame(drv, devices, &opts); err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type Options struct {
 	// NoWarmUp keeps Build from preparing all devices at the same time. It
 	// matters to OptiX, whose first use takes a second or so per device.
 	NoWarmUp bool
-	// Logger receives warnings. Nil: none.
+	// Logger receives warnings, and what scene.Options.Logger does. Nil: the logger
+	// of the driver (cuda.WithLogger).
 	Logger *slog.Logger
 }

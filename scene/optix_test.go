@@ -1,9 +1,12 @@
 package scene_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -229,6 +232,46 @@ func TestInspectOptiX(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, i, again)
 	assert.Equal(t, 1, r.Calls("optixModuleCreate"))
+}
+
+// A cache that fails is switched off, and then not reported as the place of
+// compiled programs.
+func TestInspectOptiXWithoutCache(t *testing.T) {
+	r := optixtest.Open(t, 1, fakeoptix.Config{Cache: optixabi.ErrorDiskCachePermissionError})
+	i, err := scene.InspectOptiX(r.Driver.Devices()[0], nil)
+	require.NoError(t, err)
+	assert.Empty(t, i.CachePath)
+	assert.Equal(t, 2, r.Calls("optixModuleCreate"), "with the cache, and without")
+	works := optixtest.Open(t, 1, fakeoptix.Config{})
+	i, err = scene.InspectOptiX(works.Driver.Devices()[0], nil)
+	require.NoError(t, err)
+	assert.NotEmpty(t, i.CachePath)
+}
+
+// What a scene without a logger has to tell goes to the logger of its driver.
+func TestLoggerOfTheDriver(t *testing.T) {
+	api, err := emu.New(1)
+	require.NoError(t, err)
+	var text, own bytes.Buffer
+	logger := func(to *bytes.Buffer) *slog.Logger {
+		return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	drv, err := cuda.OpenAPI(api, cuda.WithLogger(logger(&text)))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, drv.Close()) }()
+	c, err := drv.Devices()[0].Retain()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	for _, o := range []scene.Options{{}, {Logger: logger(&own)}} {
+		s, err := scene.New(c, o)
+		require.NoError(t, err)
+		_, err = s.AddMesh(meshQ())
+		require.NoError(t, err)
+		require.NoError(t, s.Build(background))
+		require.NoError(t, s.Close())
+	}
+	assert.Equal(t, 1, strings.Count(text.String(), "built scene"))
+	assert.Equal(t, 1, strings.Count(own.String(), "built scene"))
 }
 
 func TestUseOptiX(t *testing.T) {

@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,10 +82,14 @@ func (p *cachePolicy) retry(t *optixabi.Table, c optixabi.DeviceContext, log *sl
 	return f()
 }
 
-// disable switches the cache off and says so once per process.
+// disable switches the cache off and says so once per process, to the first logger
+// that listens.
 func (p *cachePolicy) disable(t *optixabi.Table, c optixabi.DeviceContext, log *slog.Logger, why error) {
 	if err := t.SetCacheEnabled(c, false); err != nil {
 		why = errors.Join(why, err)
+	}
+	if !log.Enabled(context.Background(), slog.LevelWarn) {
+		return
 	}
 	p.warned.Do(func() {
 		log.Warn("OptiX works without its disk cache, so every process compiles its programs anew", "cause", why)

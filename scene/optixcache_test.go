@@ -200,6 +200,20 @@ func TestCacheFailures(t *testing.T) {
 	assert.Zero(t, r.warnings())
 }
 
+// A logger that discards warnings does not use up the one warning.
+func TestCacheWarningNeedsAListener(t *testing.T) {
+	r := newCacheRig(t, optixabi.ErrorDiskCacheDatabaseError)
+	r.env["RANK"] = "0"
+	assert.Empty(t, r.policy.open(r.table, r.ctx, slog.New(slog.DiscardHandler)))
+	assert.False(t, r.enabled(t))
+	require.NoError(t, r.table.SetCacheEnabled(r.ctx, true))
+	for range 2 {
+		assert.Empty(t, r.open())
+		require.NoError(t, r.table.SetCacheEnabled(r.ctx, true))
+	}
+	assert.Equal(t, 1, r.warnings())
+}
+
 func TestLocalDisk(t *testing.T) {
 	info, err := os.Stat(localDisk())
 	require.NoError(t, err)

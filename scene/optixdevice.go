@@ -75,6 +75,20 @@ func newOptixDevice(c *cuda.Context, table *optixabi.Table, log *slog.Logger) (_
 // do runs f with the device's context current.
 func (x *optixDevice) do(f func() error) error { return x.ctx.Do(f) }
 
+// cache is the folder of the disk cache; empty when the cache is off, also when a
+// creation that it made fail has switched it off.
+func (x *optixDevice) cache() (string, error) {
+	on := false
+	err := x.do(func() (err error) {
+		on, err = x.table.CacheEnabled(x.handle)
+		return err
+	})
+	if err != nil || !on {
+		return "", err
+	}
+	return x.cachePath, nil
+}
+
 // create runs a creation that may use the disk cache.
 func (x *optixDevice) create(f func() error) error {
 	return x.do(func() error { return withoutCache(x.table, x.handle, x.log, f) })

@@ -62,8 +62,8 @@ func optixOf(drv *cuda.Driver) (*optixDriver, error) {
 
 var errEmulated = errors.New("the devices are emulated, and OptiX needs a GPU")
 
-// device starts OptiX on a device, or returns what an earlier call has started.
-// log receives what OptiX says from now on.
+// device starts OptiX on a device, or returns what an earlier call has started. The
+// log of the call that starts it receives what OptiX says.
 func (o *optixDriver) device(d *cuda.Device, log *slog.Logger) (*optixDevice, error) {
 	lib, err := o.library.get(o.open)
 	if err != nil {
@@ -139,7 +139,7 @@ type OptiXInfo struct {
 // time.
 func InspectOptiX(d *cuda.Device, log *slog.Logger) (OptiXInfo, error) {
 	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+		log = d.Driver().Logger()
 	}
 	x, err := openOptix(d, log)
 	if err != nil {
@@ -148,10 +148,14 @@ func InspectOptiX(d *cuda.Device, log *slog.Logger) (OptiXInfo, error) {
 	if _, err := x.programsFor(closestPrograms, 1); err != nil {
 		return OptiXInfo{}, err
 	}
+	cache, err := x.cache()
+	if err != nil {
+		return OptiXInfo{}, err
+	}
 	lib := x.table.Library()
 	return OptiXInfo{
 		Library: lib.Path(), Driver: lib.DriverVersion(), ABI: x.table.ABI(),
-		RTCores: x.rtCores, CachePath: x.cachePath, First: x.firstTimes(),
+		RTCores: x.rtCores, CachePath: cache, First: x.firstTimes(),
 	}, nil
 }
 

@@ -20,7 +20,9 @@ type Options struct {
 	// Replicas are the devices that will hold copies of the scene, which Auto takes
 	// into account. For schedulers.
 	Replicas []*cuda.Device
-	// Logger receives builds and rebuilds at debug level. Nil: nothing.
+	// Logger receives builds and rebuilds at debug level, and the messages of OptiX
+	// on a device where this scene is the first to use it. Nil: the logger of the
+	// driver (cuda.WithLogger).
 	Logger *slog.Logger
 }
 
@@ -88,7 +90,7 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 		rowsPerLaunch: maxLaunchRows,
 	}
 	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
+		s.log = c.Driver().Logger()
 	}
 	if s.stream != nil {
 		if err := s.checkDevice("New", "Options.Stream", s.stream.Context().Device()); err != nil {
