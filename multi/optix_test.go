@@ -110,8 +110,8 @@ func TestOptixOnSeveralDevices(t *testing.T) {
 	}
 }
 
-// The first Build, or WarmUp, compiles on all devices at the same time, and a
-// second one nothing more.
+// The first Build, or WarmUp, starts and compiles on all devices at the same time,
+// and a second one nothing more.
 func TestOptixWarmUpIsConcurrent(t *testing.T) {
 	if gputest.Native() {
 		t.Skip("needs the stand-in, which can stop inside a call")
@@ -144,15 +144,17 @@ func TestOptixWarmUpIsConcurrent(t *testing.T) {
 		"Build of several meshes": {func(t *testing.T, drv *cuda.Driver) { use(t, drv, 3) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The two devices meet in every compilation.
-			meet := make(chan struct{})
+			// The two devices meet in every start and compilation.
+			meet := map[string]chan struct{}{
+				"optixDeviceContextCreate": make(chan struct{}), "optixModuleCreate": make(chan struct{}),
+			}
 			r := optixtest.Open(t, 2, fakeoptix.Config{RTCores: 30, OnCall: func(function string) {
-				if function != "optixModuleCreate" {
+				if meet[function] == nil {
 					return
 				}
 				select {
-				case meet <- struct{}{}:
-				case <-meet:
+				case meet[function] <- struct{}{}:
+				case <-meet[function]:
 				case <-time.After(20 * time.Second):
 					t.Error("one device waits for the other")
 				}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/raymux/raymux/cuda"
 )
@@ -82,15 +83,19 @@ func (s *Scene) chooseBackend() (Backend, string, error) {
 				d.Ordinal(), d.Name(), major, minor), nil
 		}
 	}
-	for _, d := range devices {
-		x, err := openOptix(d, s.log)
-		if errors.Is(err, ErrBackendUnavailable) {
+	opened, errs := make([]*optixDevice, len(devices)), make([]error, len(devices))
+	var wg sync.WaitGroup
+	for i, d := range devices {
+		wg.Go(func() { opened[i], errs[i] = openOptix(d, s.log) })
+	}
+	wg.Wait()
+	for i, d := range devices {
+		if err := errs[i]; errors.Is(err, ErrBackendUnavailable) {
 			return CUDA, strings.TrimPrefix(err.Error(), ErrBackendUnavailable.Error()+": "), nil
-		}
-		if err != nil {
+		} else if err != nil {
 			return 0, "", err
 		}
-		if x.rtCores == 0 {
+		if opened[i].rtCores == 0 {
 			return CUDA, fmt.Sprintf("device %d (%s) has no ray-tracing cores", d.Ordinal(), d.Name()), nil
 		}
 	}

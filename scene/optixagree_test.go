@@ -104,6 +104,9 @@ func requireAgreement(t *testing.T, m scene.Mesh, b batch, own, opt table) {
 		if own.global[i] >= 0 {
 			hits++
 		}
+		if _, _, tmax := b.ray(i); opt.global[i] >= 0 {
+			require.True(t, opt.t[i] >= 1e-6 && opt.t[i] <= tmax, "row %d: optix %+v with tmax %v", i, opt.row(i), tmax)
+		}
 		if slices.Equal(own.rowBits(i), opt.rowBits(i)) {
 			continue
 		}
