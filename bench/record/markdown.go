@@ -52,7 +52,33 @@ func Markdown(r *Record) string {
 				row.Batch.Count, row.Batch.Unit, milliseconds(row.Single.MinNS), several, speedup, row.Dispatch, weights)
 		}
 	}
+	writeTracers(&b, r)
 	return b.String()
+}
+
+// writeTracers adds what the run measured side by side on one device, as ratios to OptiX alone.
+func writeTracers(b *strings.Builder, r *Record) {
+	header := "\n| Configuration | On 1 device | ms | Times faster than OptiX alone |\n|---|---|--:|--:|\n"
+	for _, name := range r.ConfigNames() {
+		var bare int64
+		for _, t := range r.Configs[name].Tracers {
+			if t.Name == TracerBare {
+				bare = t.Single.MinNS
+			}
+		}
+		if bare == 0 {
+			continue
+		}
+		b.WriteString(header)
+		header = ""
+		for _, t := range r.Configs[name].Tracers {
+			title := t.Name + ", 76-byte records"
+			if t.Name == TracerBare {
+				title = "OptiX alone: t, primitive, barycentrics"
+			}
+			fmt.Fprintf(b, "| %s | %s | %s | %.2f |\n", name, title, milliseconds(t.Single.MinNS), float64(bare)/float64(t.Single.MinNS))
+		}
+	}
 }
 
 func milliseconds(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }

@@ -29,6 +29,16 @@ func TestMarkdownOfLiveRecord(t *testing.T) {
 	require.NotContains(t, Markdown(r), "transcribed")
 }
 
+func TestMarkdownOfTracers(t *testing.T) {
+	r := liveRecord()
+	for name, c := range r.Configs {
+		c.Tracers = []Tracer{{Name: "cuda", Single: Timing{MinNS: 2_000_000}}, {Name: TracerBare, Single: Timing{MinNS: 9_000_000}}}
+		r.Configs[name] = c
+		require.Contains(t, Markdown(r), "| "+name+" | cuda, 76-byte records | 2.00 | 4.50 |\n")
+		require.Contains(t, Markdown(r), "| "+name+" | OptiX alone: t, primitive, barycentrics | 9.00 | 1.00 |\n")
+	}
+}
+
 func TestTables(t *testing.T) {
 	dir := repository(t)
 	page := filepath.Join(dir, DocsPath, "page.md")
