@@ -14,11 +14,13 @@ type source struct {
 
 // Replicate makes s answer like master, a built scene of the same driver: it
 // copies tables and finished search, or, when only vertices have changed since the
-// last copy, the vertices, and updates its own copy of the search in the same way. Versions become the master's. Meshes added to s are dropped. For
-// schedulers.
+// last copy, the vertices, and updates its own copy of the search in the same way.
+// OptiX structures that cannot be moved are built anew. Versions become the master's.
+// Meshes added to s are dropped. For schedulers.
 //
 // The copies are enqueued on the scene's stream, after earlier queries of s; later
-// changes of master wait for them. Replicate does not wait for the device.
+// changes of master wait for them. Replicate does not wait for the device, except to
+// learn the size of an OptiX structure that it builds anew.
 func (s *Scene) Replicate(ctx context.Context, master *Scene) error {
 	const op = "Replicate"
 	if master == s {
