@@ -119,7 +119,7 @@ func TestOptixWarmUpIsConcurrent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 1))
 	// use builds a set of so many meshes twice.
 	use := func(t *testing.T, drv *cuda.Driver, meshes int) {
-		s, err := New(drv, []int{0, 1}, Options{})
+		s, err := create(drv, []int{0, 1}, Options{}, 64)
 		require.NoError(t, err)
 		all := make([]scene.Mesh, meshes)
 		for i := range all {
