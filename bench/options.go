@@ -11,6 +11,7 @@ import (
 
 	"github.com/raymux/raymux/bench/workload"
 	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda/emu"
 	"github.com/raymux/raymux/scene"
 )
 
@@ -112,16 +113,13 @@ func (d *deviceList) String() string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(d.ordinals), "[]"), " ", ",")
 }
 
-// maxEmulated is the largest number of devices that the emulator presents.
-const maxEmulated = 64
-
 // Set is part of flag.Value.
 func (d *deviceList) Set(s string) error {
 	*d = deviceList{}
 	if count, ok := strings.CutPrefix(s, "emu:"); ok {
 		n, err := strconv.Atoi(count)
-		if err != nil || n < 1 || n > maxEmulated {
-			return fmt.Errorf("the number of emulated devices is 1 to %d", maxEmulated)
+		if err != nil || n < 1 || n > emu.MaxDevices {
+			return fmt.Errorf("the number of emulated devices is 1 to %d", emu.MaxDevices)
 		}
 		d.emulated = n
 		return nil
@@ -140,10 +138,9 @@ func (d *deviceList) Set(s string) error {
 }
 
 func parseBackend(s string) (scene.Backend, error) {
-	for _, b := range []scene.Backend{scene.Auto, scene.CUDA, scene.OptiX} {
-		if b.String() == s {
-			return b, nil
-		}
+	b, err := scene.ParseBackend(s)
+	if err != nil {
+		return 0, errors.New("use auto, cuda or optix")
 	}
-	return 0, errors.New("use auto, cuda or optix")
+	return b, nil
 }

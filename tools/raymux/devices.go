@@ -8,10 +8,8 @@ import (
 	"strings"
 
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/emu"
 )
-
-// maxEmulated is the emulator's limit.
-const maxEmulated = 64
 
 // emulatorHint ends the message of a machine without a usable GPU.
 const emulatorHint = "use -devices emu:2 to run on two emulated devices"
@@ -29,8 +27,8 @@ func parseDevices(s string) (deviceList, error) {
 	}
 	if count, ok := strings.CutPrefix(s, "emu:"); ok {
 		n, err := strconv.Atoi(count)
-		if err != nil || n < 1 || n > maxEmulated {
-			return deviceList{}, fmt.Errorf("use emu:N with N from 1 to %d", maxEmulated)
+		if err != nil || n < 1 || n > emu.MaxDevices {
+			return deviceList{}, fmt.Errorf("use emu:N with N from 1 to %d", emu.MaxDevices)
 		}
 		return deviceList{emulated: n}, nil
 	}
