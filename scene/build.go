@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/optixabi"
 )
 
 // Build makes tables and a search tree of all meshes and staged vertices. It
@@ -76,11 +77,17 @@ func (s *Scene) Build(ctx context.Context) error {
 func (s *Scene) fail(op string, err error) error {
 	var arg *ArgumentError
 	var limit *LimitError
-	if errors.As(err, &arg) || errors.As(err, &limit) || errors.Is(err, cuda.ErrOutOfMemory) ||
+	if errors.As(err, &arg) || errors.As(err, &limit) || outOfMemory(err) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return s.failed(op, err)
+}
+
+// outOfMemory reports whether an error speaks of full memory, ours or that of OptiX.
+func outOfMemory(err error) bool {
+	return errors.Is(err, cuda.ErrOutOfMemory) ||
+		errors.Is(err, optixabi.ErrorDeviceOutOfMemory) || errors.Is(err, optixabi.ErrorHostOutOfMemory)
 }
 
 func (s *Scene) failed(op string, err error) error {

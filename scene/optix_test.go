@@ -357,6 +357,35 @@ func TestEveryFailingOptixCallLeavesNothingBehind(t *testing.T) {
 	assert.Greater(t, failed, calls/2)
 }
 
+// Full memory is tried again once, with the pool emptied, and leaves a scene that was
+// built as it was.
+func TestOptixOutOfMemory(t *testing.T) {
+	var s *rig
+	var cached []bool // whether the pool kept memory, at each compilation
+	r := optixtest.Open(t, 1, fakeoptix.Config{OnCall: func(function string) {
+		if function == "optixModuleCreate" {
+			cached = append(cached, s.Context().Pool().Stats().BytesCached > 0)
+		}
+	}})
+	s = sceneOn(t, r.Driver.Devices()[0], scene.OptiX)
+	s.add(meshQ())
+	unused, err := cuda.Alloc[float32](s.Context(), 1<<20)
+	require.NoError(t, err)
+	require.NoError(t, cuda.PoolFree(s.Context().Pool(), s.Stream(), unused))
+	r.FailCall("optixModuleCreate", 1, optixabi.ErrorDeviceOutOfMemory)
+	require.NoError(t, s.Build(background))
+	assert.Equal(t, []bool{true, false}, cached)
+
+	probe := ray(vec{.25, .1, 1}, vec{0, 0, -1})
+	want := s.intersect(probe, scene.All)
+	for _, code := range []optixabi.Result{optixabi.ErrorDeviceOutOfMemory, optixabi.ErrorHostOutOfMemory} {
+		r.FailCall("optixAccelBuild", 1, code)
+		require.ErrorIs(t, s.Build(background), code)
+		require.True(t, s.IsReady())
+		require.Equal(t, want.exact(), s.intersect(probe, scene.All).exact())
+	}
+}
+
 // The same for the calls of the CUDA driver between them.
 func TestEveryFailingCallOfAnOptixSceneLeavesNothingBehind(t *testing.T) {
 	optixtest.NewFake(t, fakeoptix.Config{}).Close() // or skip here

@@ -55,11 +55,21 @@ func (s *Scene) newOptixSearch(ctx context.Context, t *tables) (_ search, box bo
 
 // openOptixSearch readies device and programs for a search over t.
 func (s *Scene) openOptixSearch(t *tables, origin string) (*optixSearch, error) {
-	dev, err := openOptix(s.ctx.Device(), s.log)
-	if err != nil {
-		return nil, err
+	var dev *optixDevice
+	var programs *optixPrograms
+	open := func() (err error) {
+		if dev, err = openOptix(s.ctx.Device(), s.log); err == nil {
+			programs, err = dev.programsFor(closestPrograms, levelsOf(t))
+		}
+		return err
 	}
-	programs, err := dev.programsFor(closestPrograms, levelsOf(t))
+	err := open()
+	if outOfMemory(err) {
+		// OptiX allocates by itself, and what it needs may lie unused in our pool.
+		if err = s.ctx.Pool().Trim(); err == nil {
+			err = open()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
