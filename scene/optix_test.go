@@ -136,15 +136,15 @@ func TestBackendChoice(t *testing.T) {
 		err     error  // of OptiX; nil: it works
 		fails   bool   // Auto fails too
 	}{
-		"cores":               {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, auto: scene.OptiX, reason: "every device has ray-tracing cores"},
-		"no cores":            {chip: ada, auto: scene.CUDA, reason: "device 0 (Raymux Emulator) has no ray-tracing cores"},
-		"chip without cores":  {cfg: fakeoptix.Config{RTCores: 30}, chip: h200, auto: scene.CUDA, reason: "compute capability 9.0"},
-		"switched off":        {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, disable: "1", auto: scene.CUDA, reason: "RAYMUX_NO_OPTIX", err: scene.ErrBackendUnavailable},
-		"switched off, word":  {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, disable: "TRUE", auto: scene.CUDA, reason: "RAYMUX_NO_OPTIX", err: scene.ErrBackendUnavailable},
-		"not switched off, 0": {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, disable: "0", auto: scene.OptiX},
-		"not, false":          {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, disable: "false", auto: scene.OptiX},
-		"old driver":          {cfg: fakeoptix.Config{RTCores: 30, ABIs: old}, chip: ada, auto: scene.CUDA, reason: "too old", err: optixabi.ErrDriverTooOld},
-		"device not fit":      {cfg: fakeoptix.Config{Create: optixabi.ErrorNotCompatible}, chip: ada, auto: scene.CUDA, reason: "NOT_COMPATIBLE", err: optixabi.ErrorNotCompatible},
+		"cores":              {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, auto: scene.OptiX, reason: "every device has ray-tracing cores"},
+		"no cores":           {chip: ada, auto: scene.CUDA, reason: "device 0 (Raymux Emulator) has no ray-tracing cores"},
+		"chip without cores": {cfg: fakeoptix.Config{RTCores: 30}, chip: h200, auto: scene.CUDA, reason: "compute capability 9.0"},
+		"switched off":       {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, disable: "1", auto: scene.CUDA, reason: "RAYMUX_NO_OPTIX", err: scene.ErrBackendUnavailable},
+		"switched off, word": {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, disable: "TRUE", auto: scene.CUDA, reason: "RAYMUX_NO_OPTIX", err: scene.ErrBackendUnavailable},
+		"L17, 0":             {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, disable: "0", auto: scene.OptiX},
+		"L17, false":         {cfg: fakeoptix.Config{RTCores: 30}, chip: ada, disable: "false", auto: scene.OptiX},
+		"old driver":         {cfg: fakeoptix.Config{RTCores: 30, ABIs: old}, chip: ada, auto: scene.CUDA, reason: "too old", err: optixabi.ErrDriverTooOld},
+		"device not fit":     {cfg: fakeoptix.Config{Create: optixabi.ErrorNotCompatible}, chip: ada, auto: scene.CUDA, reason: "NOT_COMPATIBLE", err: optixabi.ErrorNotCompatible},
 		// A failure is no lack of OptiX, so it is not passed over in silence.
 		"failure": {cfg: fakeoptix.Config{Create: optixabi.ErrorHostOutOfMemory}, chip: ada, err: optixabi.ErrorHostOutOfMemory, fails: true},
 	} {
@@ -181,7 +181,7 @@ func TestBackendChoice(t *testing.T) {
 }
 
 // The variable counts at every Build, also after a scene has used OptiX.
-func TestNoOptixIsReadAtEveryBuild(t *testing.T) {
+func TestL16NoOptixIsReadAtEveryBuild(t *testing.T) {
 	r := optixtest.Open(t, 1, fakeoptix.Config{RTCores: 30})
 	s, auto := sceneOn(t, r.Driver.Devices()[0], scene.OptiX), sceneOn(t, r.Driver.Devices()[0], scene.Auto)
 	s.add(meshQ())
@@ -193,7 +193,7 @@ func TestNoOptixIsReadAtEveryBuild(t *testing.T) {
 	require.ErrorIs(t, s.Build(background), scene.ErrBackendUnavailable)
 	require.NoError(t, auto.Build(background))
 	require.Equal(t, scene.CUDA, auto.Backend())
-	t.Setenv("RAYMUX_NO_OPTIX", "")
+	t.Setenv("RAYMUX_NO_OPTIX", "") // L17
 	require.NoError(t, s.Build(background))
 	require.NoError(t, auto.Build(background))
 	require.Equal(t, scene.OptiX, auto.Backend())
