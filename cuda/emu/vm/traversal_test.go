@@ -148,8 +148,7 @@ func TestTraversal(t *testing.T) {
 	require.Greater(t, hits, 10)
 }
 
-// BenchmarkTraversal reports lane instructions per second of processor time, times two cores, so that
-// the load of the machine matters little, and per second of the clock.
+// BenchmarkTraversal reports lane instructions per second, on all cores, and lanes per instruction.
 func BenchmarkTraversal(b *testing.B) {
 	const rays = 1 << 14
 	s := makeScene(rand.New(rand.NewSource(1)), 4000, rays)
