@@ -50,7 +50,7 @@ func golden(t *testing.T) goldenFacts {
 	return f
 }
 
-// goldenLayout is the layout of a struct in an ABI, from the facts alone.
+// layout is the layout of a struct in an ABI, from the facts alone.
 func (f *goldenFacts) layout(t *testing.T, abi int, name string) (size int, fields map[string]goldenField) {
 	t.Helper()
 	for _, l := range f.Structs[name] {

@@ -152,6 +152,6 @@ func lop3(a, b, c, lut uint64) uint64 {
 	return uint64(uint32(r))
 }
 
-// copysign returns b with the sign of a.
+// copysignF32 returns b with the sign of a.
 func copysignF32(a, b uint64) uint64 { return a&(1<<31) | b&^(1<<31)&math.MaxUint32 }
 func copysignF64(a, b uint64) uint64 { return a&(1<<63) | b&^(1<<63) }

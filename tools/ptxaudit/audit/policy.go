@@ -108,7 +108,7 @@ var numeric = []string{"fmad", "ftz", "prec-div", "prec-sqrt", "use_fast_math"}
 // unreproducible options put paths or line tables into the PTX.
 var unreproducible = []string{"lineinfo", "generate-line-info", "G", "device-debug"}
 
-// checkPolicy refuses policies that could not give reproducible modules with
+// check refuses policies that could not give reproducible modules with
 // the one profile.
 func (p *policy) check() (out findings) {
 	var have []string
