@@ -61,6 +61,17 @@ type peerInfo struct {
 	To     int    `json:"to"`
 	Works  bool   `json:"works"`
 	Result string `json:"result"`
+	// BytesPerSecond is the rate of a copy of probeBytes; without peer access the driver stages it through the host.
+	BytesPerSecond float64 `json:"bytes_per_second"`
+}
+
+// probeBytes is the copy that info measures a link with: long enough for its latency not to count. Emulated links are
+// timed with less, their speed says nothing.
+func probeBytes(emulated bool) int64 {
+	if emulated {
+		return 1 << 20
+	}
+	return 128 << 20
 }
 
 type ptxInfo struct {
@@ -131,8 +142,12 @@ func (p *program) inspect(ctx context.Context, list deviceList, backend scene.Ba
 		return nil, err
 	}
 	r.Backends = append(r.Backends, tracer)
-	for _, l := range e.scene.Links() {
-		r.Peers = append(r.Peers, peerInfo{l.From, l.To, l.OK(), l.Trouble()})
+	speeds, err := e.scene.MeasureLinks(ctx, probeBytes(e.drv.Emulated()))
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range e.scene.Links() { // both lists go out and back for each remote
+		r.Peers = append(r.Peers, peerInfo{l.From, l.To, l.OK(), l.Trouble(), speeds[i].BytesPerSecond()})
 	}
 	if len(e.ordinals) > 1 {
 		r.Transport = e.scene.Transport().String()
@@ -185,7 +200,7 @@ func (r *infoReport) print(w io.Writer, verbose bool) error {
 		pr.linef("           %s: %s (%s)", t.Name, state, t.Reason)
 	}
 	for _, l := range r.Peers {
-		pr.linef("peer       dev%d -> dev%d: %s", l.From, l.To, l.Result)
+		pr.linef("peer       dev%d -> dev%d: %s, copies at %.1f GB/s", l.From, l.To, l.Result, l.BytesPerSecond/1e9)
 	}
 	if r.Transport != "" {
 		pr.linef("transport  %s", r.Transport)
