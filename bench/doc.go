@@ -1,4 +1,4 @@
-// Bench measures what several devices cost and save on one batch of work, and checks that they agree bit by bit.
+// Command bench measures what several devices cost and save on one batch of work, and checks that they agree bit by bit.
 //
 //	go run ./bench                     measure on every GPU; without one, check results on two emulated devices
 //	go run ./bench launch              time what one kernel launch costs the calling thread
