@@ -9,15 +9,20 @@ type rayColumns struct {
 	Active uint64
 }
 
-type traverseParams struct {
-	Rays      rayColumns
-	Winners   uint64
+// searchParams is what every kernel that searches the tree is told.
+type searchParams struct {
 	Pool      uint64
 	Next      uint64
 	RowBegin  int64
 	Count     int64
 	BusyLanes uint32
 	IdleLanes uint32
+}
+
+type traverseParams struct {
+	Search  searchParams
+	Rays    rayColumns
+	Winners uint64
 }
 
 type finalizeParams struct {

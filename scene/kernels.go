@@ -64,6 +64,11 @@ func (k *kernels) load(c *cuda.Context) (err error) {
 	return err
 }
 
+// searches lists the kernels that walk the tree.
+func (k *kernels) searches() []*cuda.Function {
+	return []*cuda.Function{k.traverse}
+}
+
 func loadModule(c *cuda.Context, name string) (*cuda.Module, error) {
 	text, err := ptx.Module(name)
 	if err != nil {

@@ -20,8 +20,8 @@ type treeSearch struct {
 	pool   cuda.Slice[uint32]  // nodes and triangles
 	boxes  cuda.Slice[float32] // of each node, exact
 
-	shared uint32 // bytes of search stacks per block
-	blocks int64  // blocks that run at the same time
+	shared uint32                   // bytes of search stacks per block
+	blocks map[*cuda.Function]int64 // of each kernel that searches: blocks that run at the same time
 }
 
 // treePlan is what the host keeps of a tree. Trees with the same plan have the
@@ -94,9 +94,15 @@ func (x *treeSearch) fit() error {
 	// there is nothing to go down to.
 	levels := len(x.plan.levels) - 1
 	x.shared = uint32(max(levels-1, 1) * stackBytes * blockSize)
-	perSM, err := x.s.kernels.traverse.Occupancy(blockSize, uint64(x.shared))
-	x.blocks = int64(perSM) * int64(x.s.ctx.Device().Multiprocessors())
-	return err
+	x.blocks = map[*cuda.Function]int64{}
+	for _, f := range x.s.kernels.searches() {
+		perSM, err := f.Occupancy(blockSize, uint64(x.shared))
+		if err != nil {
+			return err
+		}
+		x.blocks[f] = int64(perSM) * int64(x.s.ctx.Device().Multiprocessors())
+	}
+	return nil
 }
 
 func (x *treeSearch) update(ctx context.Context, _ []int) (box bounds, err error) {
@@ -144,19 +150,28 @@ func (x *treeSearch) free() error {
 }
 
 func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error {
-	p := traverseParams{
-		Rays: rays.columns(), Winners: winners.Addr(), Pool: x.pool.Addr(),
-		BusyLanes: busyLanesFew, IdleLanes: idleLanesFew,
-	}
+	p := traverseParams{Rays: rays.columns(), Winners: winners.Addr()}
+	return x.searchRows(sc, st, x.s.kernels.traverse, &p.Search, cuda.ParamBytes(&p), begin, count)
+}
+
+// searchRows launches a kernel over search_rows of search.cuh for rows [begin,
+// begin+count). p is the part of its parameters that this method fills in.
+func (x *treeSearch) searchRows(sc cuda.Scope, st *cuda.Stream, f *cuda.Function, p *searchParams, params []byte, begin, count int64) error {
+	p.Pool, p.BusyLanes, p.IdleLanes = x.pool.Addr(), busyLanesFew, idleLanesFew
 	if x.plan.cost >= manyVisits {
 		p.BusyLanes, p.IdleLanes = busyLanesMany, idleLanesMany
 	}
+	launch := func(blocks int64) error {
+		return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1},
+			cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, params)
+	}
+	resident := x.blocks[f]
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.RowBegin, p.Count = begin, count
 		blocks := (count + blockSize - 1) / blockSize
-		if blocks <= x.blocks {
+		if blocks <= resident {
 			p.Next = 0
-			return x.launch(sc, st, blocks, &p)
+			return launch(blocks)
 		}
 		// Launches of several streams run at the same time, so each has a counter of
 		// its own; the pool orders its memory by stream.
@@ -168,15 +183,10 @@ func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners
 		p.Next = next.Addr()
 		err = cuda.Fill32(st, next, 0)
 		if err == nil {
-			err = x.launch(sc, st, x.blocks, &p)
+			err = launch(resident)
 		}
 		return firstError(err, cuda.PoolFree(pool, st, next))
 	})
-}
-
-func (x *treeSearch) launch(sc cuda.Scope, st *cuda.Stream, blocks int64, p *traverseParams) error {
-	return sc.Launch(x.s.kernels.traverse, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1},
-		cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, cuda.ParamBytes(p))
 }
 
 // refit enqueues what follows from the vertices: triangles, boxes and nodes.

@@ -6,97 +6,42 @@
 #include "search.cuh"
 
 struct TraverseParams {
+    SearchParams search;
     RayColumns rays;
     i32* winners;
-    const Node* pool;
-    u32* next; // zero; may be null when there is a thread for every row
-    i64 row_begin;
-    i64 count; // at most 2^30
-    // A warp goes on with nodes while at least busy_lanes lanes have one to visit.
-    // Below that it tests the triangles of all lanes that have met some, and when
-    // idle_lanes have finished, it fetches rays for them. After triangles all lanes
-    // but the idle ones have a node: the sum of the two is at most 33, or a warp
-    // would wait for itself.
-    u32 busy_lanes;
-    u32 idle_lanes;
 };
 
-// Any number of blocks searches all rows. Eight blocks per multiprocessor leave 64
-// registers, which is what a search needs.
+struct ClosestHit {
+    const TraverseParams& p;
+
+    __device__ __forceinline__ bool begin(Search& s, i64 row)
+    {
+        s.best.id = -1;
+        if (row_active(p.rays, row)) {
+            const f32x3 o = load3(p.rays.o, row);
+            const f32x3 d = load3(p.rays.d, row);
+            const float t_max = row_t_max(p.rays, row);
+            if (can_hit(o, d, t_max)) {
+                start(s, o, d, t_max, p.search.pool);
+            }
+        }
+        return true; // its winner is stored with those of the other lanes
+    }
+
+    __device__ __forceinline__ void meet(Search& s, float t, i32 id) { offer(s.best, RAY_T_MIN, t, id); }
+
+    __device__ __forceinline__ bool proceed(Search& s, i64 row)
+    {
+        p.winners[row] = s.best.id;
+        return false;
+    }
+};
+
+// Eight blocks per multiprocessor leave 64 registers, which is what a search needs.
 extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) traverse(const __grid_constant__ TraverseParams p)
 {
-    __shared__ VisitOrder order;
-    static_assert(sizeof(order) == 16 * SEARCH_THREADS, "one load per thread");
-    ((uint4*)order.first)[threadIdx.x] = ((const uint4*)visit_order.first)[threadIdx.x];
-    __syncthreads();
-
-    const u32 warp = 0xffffffff;
-    const u32 none = 0xffffffff;
-    const u32 lane = threadIdx.x & 31;
-    const u32 count = (u32)p.count;
-    const u32 threads = gridDim.x * SEARCH_THREADS;
-    bool first = true; // the first row of every thread is fixed, the others are handed out
-    bool more = true;
-    u32 row = none;
-    Search s;
-    s.inner = s.triangles = Group{0, 0};
-    s.top = threadIdx.x;
-    for (;;) {
-        const bool idle = is_done(s);
-        const u32 idle_lanes = __ballot_sync(warp, idle);
-        const u32 idle_count = __popc(idle_lanes);
-        if (more && idle_count >= p.idle_lanes) {
-            if (idle && row != none) {
-                p.winners[p.row_begin + row] = s.best.id;
-                row = none;
-            }
-            u32 begin = blockIdx.x * SEARCH_THREADS + threadIdx.x - lane;
-            if (!first) {
-                if (lane == 0) {
-                    begin = threads + atomicAdd(p.next, idle_count);
-                }
-                begin = __shfl_sync(warp, begin, 0);
-            }
-            first = false;
-            more = max(begin + idle_count, threads) < count;
-            const u32 mine = begin + __popc(idle_lanes & ((1u << lane) - 1));
-            if (idle && mine < count) {
-                row = mine;
-                s.best.id = -1;
-                const i64 at = p.row_begin + row;
-                if (row_active(p.rays, at)) {
-                    const f32x3 o = load3(p.rays.o, at);
-                    const f32x3 d = load3(p.rays.d, at);
-                    const float t_max = row_t_max(p.rays, at);
-                    if (can_hit(o, d, t_max)) {
-                        start(s, o, d, t_max, p.pool);
-                    }
-                }
-            }
-            continue;
-        }
-        if (idle_lanes == warp) {
-            break;
-        }
-        // Once no rows are left, the rest goes on as long as most of it can.
-        const u32 busy = 32 - idle_count;
-        const u32 least = more ? p.busy_lanes : busy - busy / 4;
-        for (;;) {
-            const bool ready = !is_empty(s.inner) && is_empty(s.triangles);
-            if (__popc(__ballot_sync(warp, ready)) < least) {
-                break;
-            }
-            if (ready) {
-                visit(s, p.pool, order.first);
-            }
-        }
-        if (!is_empty(s.triangles)) {
-            test_triangles(s, p.pool);
-        }
-    }
-    if (row != none) {
-        p.winners[p.row_begin + row] = s.best.id;
-    }
+    ClosestHit job{p};
+    search_rows(job, p.search);
 }
 
 // Columns that were not asked for are null. winners is the storage of t or of

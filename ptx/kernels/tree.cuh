@@ -262,23 +262,27 @@ struct Winner {
     i32 id;
 };
 
-__device__ __forceinline__ void offer(Winner& best, float t, i32 id)
+__device__ __forceinline__ void offer(Winner& best, float t_min, float t, i32 id)
 {
     // NaN fails both comparisons; an empty winner has the largest id.
-    if (t >= RAY_T_MIN && (t < best.t || (t == best.t && (u32)id < (u32)best.id))) {
+    if (t >= t_min && (t < best.t || (t == best.t && (u32)id < (u32)best.id))) {
         best.t = t;
         best.id = id;
     }
 }
 
-__device__ __forceinline__ void test_triangle(Winner& best, const Frame& f, const Triangle* triangle)
+// Whether and where a ray crosses the triangle of a slot, by the canonical test.
+// False also for a face without area.
+__device__ __forceinline__ bool crosses_triangle(float& t, i32& id, const Frame& f, const Triangle* triangle)
 {
     const float4* p = (const float4*)triangle;
     const float4 a = __ldg(p);
     const float4 b = __ldg(p + 1);
     const float4 c = __ldg(p + 2);
-    if (__float_as_int(b.w) == 0) {
-        const float t = triangle_crossing(f, f32x3{a.x, a.y, a.z}, f32x3{b.x, b.y, b.z}, f32x3{c.x, c.y, c.z});
-        offer(best, t, __float_as_int(a.w));
+    if (__float_as_int(b.w) != 0) {
+        return false;
     }
+    t = triangle_crossing(f, f32x3{a.x, a.y, a.z}, f32x3{b.x, b.y, b.z}, f32x3{c.x, c.y, c.z});
+    id = __float_as_int(a.w);
+    return true;
 }
