@@ -251,10 +251,26 @@ func (s *trial) check() (c checked, err error) {
 		}
 	}
 	c.rowBytes = 4 * float64(c.elements) / float64(s.rowCount())
-	c.wireBytes = float64(held[0].Winners().Bytes()) / float64(s.rowCount())
+	if c.wireBytes, err = s.measureWire(); err != nil {
+		return c, err
+	}
 	c.hits = known.hits()
 	s.judge(c, known)
 	return c, nil
+}
+
+// measureWire is the size of what a search writes for one row, which is what a remote row sends back.
+func (s *trial) measureWire() (float64, error) {
+	_, call, err := s.single.PrepareIntersect(background, s.batch, scene.All)
+	if err != nil {
+		return 0, err
+	}
+	_, out := call.Columns()
+	var bytes uint64
+	for _, column := range out {
+		bytes += column.Data.Bytes()
+	}
+	return float64(bytes) / float64(call.Rows), call.Abandon()
 }
 
 // judge turns what was found into failed checks.

@@ -13,11 +13,13 @@ import (
 // to refer to; results differ between devices and drivers. The scene's backend must
 // be OptiX, and Active is ignored. The first call compiles the programs.
 func (s *Scene) TraverseBare(st *cuda.Stream, rays Rays, hits cuda.Slice[float32], begin, count int64) error {
-	return s.enqueueRows("TraverseBare", st, rays, int64(hits.Len()/4), begin, count, func(sc cuda.Scope) error {
+	rows := min(int64(hits.Len()/4), int64(rays.O.Len()/3))
+	in := rays.rowColumns()
+	return s.enqueueRows("TraverseBare", st, rows, begin, count, func(sc cuda.Scope) error {
 		x, ok := s.tables.search.(*optixSearch)
 		if !ok {
 			return fmt.Errorf("%w: TraverseBare needs the OptiX backend, the scene uses %v", ErrBackendUnavailable, s.Backend())
 		}
-		return x.traverseBare(sc, st, rays, hits, begin, count)
+		return x.traverseBare(sc, st, rayColumnsOf(in[:]), hits, begin, count)
 	})
 }

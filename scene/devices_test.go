@@ -143,7 +143,7 @@ func TestReplicaFollowsItsMaster(t *testing.T) {
 }
 
 // The seam that schedulers use, on rows of a batch that stay where they are.
-func TestTraverseAndFinalizePieces(t *testing.T) {
+func TestSearchAndFinalizePieces(t *testing.T) {
 	a, b := pair(t)
 	rng := rand.New(rand.NewPCG(8, 1))
 	rays := randomBatch(rng, 300)
@@ -152,36 +152,50 @@ func TestTraverseAndFinalizePieces(t *testing.T) {
 	require.NoError(t, b.Replicate(background, a.Scene))
 	want := a.intersect(rays, scene.All)
 	for _, flags := range []scene.Flags{scene.None, scene.All} {
-		call, err := a.Prepare(background, a.upload(rays), flags)
+		hits, call, err := a.PrepareIntersect(background, a.upload(rays), flags)
 		require.NoError(t, err)
 		require.Equal(t, a.Stream(), call.Stream)
-		require.Equal(t, 300, call.Hits.Winners().Len())
-		dev := a.upload(rays)
-		require.NoError(t, a.Traverse(call.Stream, dev, call.Hits.Winners(), 0, 120))
+		require.EqualValues(t, 300, call.Rows)
+		in, out := call.Columns()
+		require.Len(t, out, 1)
+		require.Equal(t, 4*300, out[0].Data.Len())
+		require.NoError(t, call.Search(a.Scene, call.Stream, in, out, 0, 120))
 		// The other device searches a copy of its rows and returns the winners.
-		w := toDevice(b, make([]int32, 180))
-		require.NoError(t, b.Traverse(b.Stream(), b.upload(rays.part(120, 300)), w, 0, 180))
+		part := b.upload(rays.part(120, 300))
+		w := toDevice(b, make([]uint8, 4*180))
+		local := []scene.RowColumn{bytesOf(t, part.O, 12), bytesOf(t, part.D, 12), bytesOf(t, part.TMax, 4), bytesOf(t, part.Active, 1)}
+		require.NoError(t, call.Search(b.Scene, b.Stream(), local, []scene.RowColumn{{Data: w, Width: 4}}, 0, 180))
 		require.NoError(t, b.Stream().Synchronize(background))
-		home, err := call.Hits.Winners().Sub(120, 300)
+		home, err := out[0].Data.Sub(4*120, 4*300)
 		require.NoError(t, err)
 		require.NoError(t, cuda.CopyAsync(call.Stream, home, w))
-		require.NoError(t, a.Finalize(call.Stream, dev, call.Hits, 0, 7))
-		require.NoError(t, a.Finalize(call.Stream, dev, call.Hits, 7, 0))
-		require.NoError(t, a.Finalize(call.Stream, dev, call.Hits, 7, 293))
-		got := a.download(call.Hits)
+		require.NoError(t, call.Finalize(0, 7))
+		require.NoError(t, call.Finalize(7, 0))
+		require.NoError(t, call.Finalize(7, 293))
+		got := a.download(hits)
 		require.Equal(t, bits(want.t), bits(got.t))
 		if flags == scene.All {
 			require.Equal(t, want.exact(), got.exact())
 		}
 		var arg *scene.ArgumentError
-		require.ErrorAs(t, a.Traverse(call.Stream, dev, call.Hits.Winners(), 300, 1), &arg)
-		require.ErrorAs(t, a.Finalize(call.Stream, dev, call.Hits, -1, 1), &arg)
+		require.ErrorAs(t, call.Search(a.Scene, call.Stream, in, out, 300, 1), &arg)
+		require.ErrorAs(t, call.Search(b.Scene, b.Stream(), local, out, 0, 181), &arg)
+		require.ErrorAs(t, call.Finalize(-1, 1), &arg)
 		require.NoError(t, call.Abandon())
 	}
 }
 
+func bytesOf[T cuda.Scalar](t *testing.T, v cuda.Slice[T], width int) scene.RowColumn {
+	if v.IsNil() {
+		return scene.RowColumn{Width: width}
+	}
+	data, err := cuda.Reinterpret[uint8](v)
+	require.NoError(t, err)
+	return scene.RowColumn{Data: data, Width: width}
+}
+
 // Kernels of one device on the memory of the other, where the link allows it.
-func TestTraverseReadsAndWritesAPeer(t *testing.T) {
+func TestSearchReadsAndWritesAPeer(t *testing.T) {
 	a, b := pair(t)
 	ok, err := b.Context().Device().CanAccessPeer(a.Context().Device())
 	require.NoError(t, err)
@@ -196,13 +210,14 @@ func TestTraverseReadsAndWritesAPeer(t *testing.T) {
 	require.NoError(t, b.Replicate(background, a.Scene))
 	want := a.intersect(rays, scene.All)
 	dev := a.upload(rays)
-	call, err := a.Prepare(background, dev, scene.All)
+	hits, call, err := a.PrepareIntersect(background, dev, scene.All)
 	require.NoError(t, err)
 	require.NoError(t, a.Stream().Synchronize(background)) // the rays are there
-	require.NoError(t, b.Traverse(b.Stream(), dev, call.Hits.Winners(), 0, 300))
+	in, out := call.Columns()
+	require.NoError(t, call.Search(b.Scene, b.Stream(), in, out, 0, 300))
 	require.NoError(t, b.Stream().Synchronize(background))
-	require.NoError(t, a.Finalize(call.Stream, dev, call.Hits, 0, 300))
-	require.Equal(t, want.exact(), a.download(call.Hits).exact())
+	require.NoError(t, call.Finalize(0, 300))
+	require.Equal(t, want.exact(), a.download(hits).exact())
 	require.NoError(t, call.Abandon())
 }
 

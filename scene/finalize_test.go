@@ -37,12 +37,13 @@ func TestFinalizeKeepsTheInterval(t *testing.T) {
 		b.tmax = append(b.tmax, row.tmax)
 	}
 	rays := r.upload(b)
-	call, err := r.Prepare(background, rays, scene.All)
+	hits, call, err := r.PrepareIntersect(background, rays, scene.All)
 	require.NoError(t, err)
 	// The other tracer says that every ray hits triangle 0.
-	require.NoError(t, cuda.CopyIn(background, call.Stream, call.Hits.Winners(), make([]int32, len(rows))))
-	require.NoError(t, r.Finalize(call.Stream, rays, call.Hits, 0, int64(len(rows))))
-	got := r.download(call.Hits)
+	_, out := call.Columns()
+	require.NoError(t, cuda.CopyIn(background, call.Stream, out[0].Data, make([]uint8, 4*len(rows))))
+	require.NoError(t, call.Finalize(0, int64(len(rows))))
+	got := r.download(hits)
 	for i, row := range rows {
 		assert.Equal(t, row.want, got.t[i], row.name)
 		prim := int32(0)

@@ -111,9 +111,10 @@ func TestOptixLaunchesOfAPipelineNeverOverlap(t *testing.T) {
 	require.NoError(t, s.Build(background))
 	rays := r.upload(oddBatch(rand.New(rand.NewPCG(32, 1)), 8))
 	// The stand-in stores nothing, so the winners come from here.
-	winners, err := cuda.Alloc[int32](c, 8)
+	_, call, err := s.PrepareIntersect(background, rays, scene.All)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cuda.Free(winners)) })
+	t.Cleanup(func() { require.NoError(t, call.Abandon()) })
+	in, out := call.Columns()
 
 	log.busy.Store(true)
 	t.Cleanup(func() { log.busy.Store(false) })
@@ -131,7 +132,7 @@ func TestOptixLaunchesOfAPipelineNeverOverlap(t *testing.T) {
 			}
 			for range rounds {
 				for _, st := range own {
-					assert.NoError(t, s.Traverse(st, rays, winners, 0, 8))
+					assert.NoError(t, call.Search(s, st, in, out, 0, 8))
 				}
 			}
 		})

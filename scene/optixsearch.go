@@ -264,9 +264,9 @@ func (x *optixSearch) handle() optixabi.Traversable {
 	return x.instances.handle
 }
 
-func (x *optixSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error {
+func (x *optixSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error {
 	p := storeClosestParams{Params: closestParams{
-		Rays: rays.columns(), Winners: winners.Addr(), Handle: uint64(x.handle()),
+		Rays: rays, Winners: winners, Handle: uint64(x.handle()),
 	}}
 	if len(x.meshes) > 1 {
 		p.Params.FaceOffsets = x.t.faceOffsets.Addr()
@@ -281,12 +281,12 @@ func (x *optixSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winner
 }
 
 // traverseBare is traverse by the programs of the benchmark's probe.
-func (x *optixSearch) traverseBare(sc cuda.Scope, st *cuda.Stream, rays Rays, hits cuda.Slice[float32], begin, count int64) error {
+func (x *optixSearch) traverseBare(sc cuda.Scope, st *cuda.Stream, rays rayColumns, hits cuda.Slice[float32], begin, count int64) error {
 	programs, err := x.dev.programsFor(barePrograms, levelsOf(x.t))
 	if err != nil {
 		return err
 	}
-	p := storeBareParams{Params: bareParams{Rays: rays.columns(), Hits: hits.Addr(), Handle: uint64(x.handle())}}
+	p := storeBareParams{Params: bareParams{Rays: rays, Hits: hits.Addr(), Handle: uint64(x.handle())}}
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.Params.RowBegin = begin
 		return programs.launch(sc, st, x.dev.storeBare, count, func(to uint64) []byte {

@@ -11,7 +11,18 @@ type CallOption func(*callOptions)
 
 type callOptions struct {
 	stream *cuda.Stream
-	into   *Hits
+	into   Reusable
+}
+
+// Reusable is a result of a query: *Hits, *Visibility, *PairVisibility,
+// *EdgeVisibility, *ChainVisibility or *Chains.
+type Reusable interface {
+	// Rows is the number of rows.
+	Rows() int
+	// Close returns the memory.
+	Close() error
+
+	memory() *block // nil for a nil result
 }
 
 // OnStream enqueues the query on st instead of the scene's stream. st must be of
@@ -20,24 +31,99 @@ func OnStream(st *cuda.Stream) CallOption {
 	return func(o *callOptions) { o.stream = st }
 }
 
-// Into fills h, which an earlier call returned, and returns it: its memory is used
-// again if it is large enough and replaced if not. Work on the old contents must
-// have been joined to the stream of the call, and the rays of the call must not be
-// columns of h. A call that fails returns nil, and h has still to be closed. With
-// nil it is as if Into were not given, so that the first pass of a loop needs no
-// case of its own.
-func Into(h *Hits) CallOption {
-	return func(o *callOptions) { o.into = h }
+// Into fills r, which an earlier call of the same operation returned, and returns
+// it: its memory is used again if it is large enough and replaced if not. Work on the
+// old contents must have been joined to the stream of the call, and no input of the
+// call may be a column of r. A call that fails returns nil, and r has still to be
+// closed. With nil it is as if Into were not given, so that the first pass of a loop
+// needs no case of its own.
+func Into(r Reusable) CallOption {
+	return func(o *callOptions) { o.into = r }
+}
+
+// RowColumn is a column as schedulers see it: Width bytes for each row of a batch.
+// An absent column has no data.
+type RowColumn struct {
+	Data  cuda.Slice[uint8]
+	Width int
+}
+
+func rowColumn[T cuda.Scalar](v cuda.Slice[T], width int) RowColumn {
+	if v.IsNil() {
+		return RowColumn{Width: width}
+	}
+	// Any memory is a whole number of aligned bytes.
+	data, _ := cuda.Reinterpret[uint8](v)
+	return RowColumn{data, width}
+}
+
+// query is what an operation does with a batch. All of its methods but columns are
+// called by the holder of a turn.
+type query interface {
+	// columns are what a search reads and writes of every row, in a fixed order, and
+	// where they are on the device of the caller.
+	columns() (in, out []RowColumn)
+	// search enqueues the search of rows [begin, begin+count) on st, by the structures
+	// of any scene with the same geometry. in and out stand for columns().
+	search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error
+	// finalize enqueues what is left to be done for these rows on the device of the
+	// caller, in place.
+	finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error
 }
 
 // Call is a query that was validated and has its result allocated, but nothing
-// enqueued. For schedulers.
+// enqueued. For schedulers: every row is searched once, on any replica, and then
+// finalized on the device of the caller.
 type Call struct {
-	Hits   *Hits        // the result
 	Stream *cuda.Stream // the caller's stream
+	Rows   int64
 
-	fresh bool // Hits was allocated for this call
+	scene  *Scene
+	query  query
+	result *block
+	fresh  bool // the result was allocated for this call
 }
+
+// begin validates what calls of all operations have in common and resolves the
+// stream. columns are the inputs.
+func (s *Scene) begin(op string, rows int64, opts []CallOption) (*Call, callOptions, error) {
+	var o callOptions
+	for _, f := range opts {
+		f(&o)
+	}
+	c := &Call{Stream: o.stream, Rows: rows, scene: s}
+	if c.Stream == nil {
+		c.Stream = s.stream
+	} else if err := s.checkDevice(op, "OnStream", c.Stream.Context().Device()); err != nil {
+		return nil, o, err
+	}
+	return c, o, nil
+}
+
+// resultFor is the result to fill: that of Into, or a new one.
+func resultFor[R any, P interface {
+	*R
+	Reusable
+}](op string, c *Call, o callOptions, in []RowColumn) (P, error) {
+	var out P
+	if o.into != nil {
+		var ok bool
+		if out, ok = o.into.(P); !ok {
+			return nil, badArg(op, "Into", "is a %T, want a %T", o.into, out)
+		}
+	}
+	if out == nil {
+		out, c.fresh = new(R), true
+	} else if out.memory().holds(in) {
+		return nil, badArg(op, "Into", "holds an input of the call, which would be overwritten while it is read; fill another result")
+	}
+	c.result = out.memory()
+	return out, nil
+}
+
+// Columns are the columns that Search reads and writes, on the caller's device.
+// They must not be changed.
+func (c *Call) Columns() (in, out []RowColumn) { return c.query.columns() }
 
 // Abandon returns the result's memory, unless the caller had brought it, once the
 // work on the caller's stream so far has run.
@@ -45,78 +131,85 @@ func (c *Call) Abandon() error {
 	if !c.fresh {
 		return nil
 	}
-	return c.Hits.Close()
+	return c.result.close()
 }
 
-// Prepare does all of Intersect that precedes the launches. For schedulers.
-func (s *Scene) Prepare(ctx context.Context, rays Rays, flags Flags, opts ...CallOption) (*Call, error) {
+// Search enqueues on st, a stream of on's device, the search of rows [begin,
+// begin+count) by a scene with the geometry of the call's. in and out are Columns,
+// or copies of them on another device in the same order; absent columns stay
+// absent. They may be on any device whose memory that of on may access, which is not
+// checked.
+func (c *Call) Search(on *Scene, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
+	rows := c.Rows
+	for _, col := range append(in[:len(in):len(in)], out...) {
+		if !col.Data.IsNil() {
+			rows = min(rows, int64(col.Data.Len()/col.Width))
+		}
+	}
+	return on.enqueueRows("Search", st, rows, begin, count, func(sc cuda.Scope) error {
+		return c.query.search(on, sc, st, in, out, begin, count)
+	})
+}
+
+// Finalize enqueues on the caller's stream the rest of rows [begin, begin+count),
+// whose search comes before it in the order of that stream.
+func (c *Call) Finalize(begin, count int64) error {
+	return c.scene.enqueueRows("Finalize", c.Stream, c.Rows, begin, count, func(sc cuda.Scope) error {
+		return c.query.finalize(c.scene, sc, c.Stream, begin, count)
+	})
+}
+
+// Run enqueues the whole query on the caller's device. After an error the result is
+// abandoned.
+func (c *Call) Run() error {
+	if err := c.scene.shareReady(context.Background()); err != nil {
+		return firstError(err, c.Abandon())
+	}
+	defer c.scene.turns.done(false)
+	return c.run()
+}
+
+// run is Run for the holder of a turn.
+func (c *Call) run() error {
+	if c.Rows == 0 {
+		return nil
+	}
+	err := c.scene.submit(c.Stream, func(sc cuda.Scope) error {
+		in, out := c.query.columns()
+		if err := c.query.search(c.scene, sc, c.Stream, in, out, 0, c.Rows); err != nil {
+			return err // there is nothing to finalize
+		}
+		return c.query.finalize(c.scene, sc, c.Stream, 0, c.Rows)
+	})
+	if err != nil {
+		return firstError(err, c.Abandon())
+	}
+	return nil
+}
+
+// prepared is the public form of an operation's preparation: with a turn of its own.
+func prepared[R any](ctx context.Context, s *Scene, prepare func() (*R, *Call, error)) (*R, *Call, error) {
+	if err := s.shareReady(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer s.turns.done(false)
+	return prepare()
+}
+
+// ask prepares and runs a query in one turn.
+func ask[R any](ctx context.Context, s *Scene, prepare func() (*R, *Call, error)) (*R, error) {
 	if err := s.shareReady(ctx); err != nil {
 		return nil, err
 	}
 	defer s.turns.done(false)
-	return s.prepare(rays, flags, opts)
-}
-
-func (s *Scene) prepare(rays Rays, flags Flags, opts []CallOption) (*Call, error) {
-	var o callOptions
-	for _, f := range opts {
-		f(&o)
-	}
-	n, err := s.CheckRays(rays, flags)
+	r, c, err := prepare()
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{Hits: o.into, Stream: o.stream}
-	if c.Stream == nil {
-		c.Stream = s.stream
-	} else if err := s.checkDevice("Intersect", "OnStream", c.Stream.Context().Device()); err != nil {
+	if err := c.run(); err != nil {
 		return nil, err
 	}
-	if c.Hits == nil {
-		c.Hits, c.fresh = &Hits{}, true
-	} else if c.Hits.holds(rays) {
-		return nil, badArg("Intersect", "Into", "holds a column of the rays, which would be overwritten while they are read; fill another result")
-	}
-	if err := s.allocHits(c.Hits, c.Stream, n, flags); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// Intersect finds the closest hit of every ray with 1e-6 <= t <= TMax; among equal
-// t the smallest GlobalPrimID. Both sides of a triangle are hit, and its edges and
-// vertices belong to it: a ray through a shared edge hits exactly one of the
-// triangles.
-//
-// The work is enqueued on the scene's stream or the stream of OnStream, and
-// Intersect returns without waiting for it: the caller reads the columns in the
-// order of that stream. Close the result to reuse its memory.
-//
-// Errors: ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the
-// error of ctx, and errors of the device; nothing is enqueued for all but the
-// last. Cost: two launches and a fill of four bytes per 2^30 rays; no driver
-// allocation once the pool holds a result of that size.
-func (s *Scene) Intersect(ctx context.Context, rays Rays, flags Flags, opts ...CallOption) (*Hits, error) {
-	if err := s.shareReady(ctx); err != nil {
-		return nil, err
-	}
-	defer s.turns.done(false)
-	c, err := s.prepare(rays, flags, opts)
-	if err != nil {
-		return nil, err
-	}
-	if n := c.Hits.rows; n > 0 {
-		err = s.submit(c.Stream, func(sc cuda.Scope) error {
-			if err := s.tables.search.traverse(sc, c.Stream, rays, c.Hits.winners, 0, n); err != nil {
-				return err // there are no winners to finalize
-			}
-			return s.finalize(sc, c.Stream, rays, c.Hits, 0, n)
-		})
-	}
-	if err != nil {
-		return nil, firstError(err, c.Abandon())
-	}
-	return c.Hits, nil
+	return r, nil
 }
 
 // submit enqueues a query on st, after the last change of the scene and before the
@@ -130,32 +223,12 @@ func (s *Scene) submit(st *cuda.Stream, enqueue func(cuda.Scope) error) error {
 	})
 }
 
-// Traverse enqueues the search of rows [begin, begin+count) on st, a stream of the
-// scene's device, and stores one winner per row in the same rows of winners: a
-// GlobalPrimID or -1. For schedulers: rays and winners may be on any device whose
-// memory this one may access, and are not checked for that.
-func (s *Scene) Traverse(st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error {
-	return s.enqueueRows("Traverse", st, rays, int64(winners.Len()), begin, count, func(sc cuda.Scope) error {
-		return s.tables.search.traverse(sc, st, rays, winners, begin, count)
-	})
-}
-
-// Finalize enqueues on st the columns of rows [begin, begin+count) of hits, from
-// the winners that Traverse has stored there. For schedulers: rays and hits are on
-// the scene's device.
-func (s *Scene) Finalize(st *cuda.Stream, rays Rays, hits *Hits, begin, count int64) error {
-	return s.enqueueRows("Finalize", st, rays, hits.rows, begin, count, func(sc cuda.Scope) error {
-		return s.finalize(sc, st, rays, hits, begin, count)
-	})
-}
-
 // enqueueRows is submit for a part of a batch, with its own turn.
-func (s *Scene) enqueueRows(op string, st *cuda.Stream, rays Rays, rows, begin, count int64, enqueue func(cuda.Scope) error) error {
+func (s *Scene) enqueueRows(op string, st *cuda.Stream, rows, begin, count int64, enqueue func(cuda.Scope) error) error {
 	if err := s.shareReady(context.Background()); err != nil {
 		return err
 	}
 	defer s.turns.done(false)
-	rows = min(rows, int64(rays.O.Len()/3))
 	if begin < 0 || count < 0 || begin > rows-count {
 		return badArg(op, "begin, count", "are %d, %d, want a part of %d rows", begin, count, rows)
 	}
@@ -166,21 +239,4 @@ func (s *Scene) enqueueRows(op string, st *cuda.Stream, rays Rays, rows, begin, 
 		return nil
 	}
 	return s.submit(st, enqueue)
-}
-
-func (s *Scene) finalize(sc cuda.Scope, st *cuda.Stream, rays Rays, h *Hits, begin, count int64) error {
-	t := s.tables
-	p := finalizeParams{
-		Rays: rays.columns(), Winners: h.winners.Addr(),
-		Vertices: t.vertices.Addr(), Faces: t.faces.Addr(),
-		ShapeIDs: t.shapeIDs.Addr(), FaceOffsets: t.faceOffsets.Addr(),
-		T: h.T.Addr(), P: h.P.Addr(), N: h.N.Addr(), GeoN: h.GeoN.Addr(), UV: h.UV.Addr(),
-		Barycentric: h.Barycentric.Addr(),
-		ShapeID:     h.ShapeID.Addr(), PrimID: h.PrimID.Addr(),
-		LocalPrimID: h.LocalPrimID.Addr(), GlobalPrimID: h.GlobalPrimID.Addr(),
-	}
-	return s.eachLaunch(begin, count, func(begin, count int64) error {
-		p.RowBegin, p.Count = begin, count
-		return launchRows(sc, s.kernels.finalize, st, count, &p)
-	})
 }

@@ -36,8 +36,13 @@ func (r Rays) BytesPerRow() int64 {
 	return n
 }
 
-func (r Rays) columns() rayColumns {
-	return rayColumns{O: r.O.Addr(), D: r.D.Addr(), TMax: r.TMax.Addr(), Active: r.Active.Addr()}
+func (r Rays) rowColumns() [4]RowColumn {
+	return [4]RowColumn{rowColumn(r.O, 12), rowColumn(r.D, 12), rowColumn(r.TMax, 4), rowColumn(r.Active, 1)}
+}
+
+// rayColumnsOf are the addresses of Rays.rowColumns, or of copies of them.
+func rayColumnsOf(c []RowColumn) rayColumns {
+	return rayColumns{O: c[0].Data.Addr(), D: c[1].Data.Addr(), TMax: c[2].Data.Addr(), Active: c[3].Data.Addr()}
 }
 
 // Flags selects the columns of a result, as a bit set.
@@ -93,13 +98,9 @@ func (f Flags) String() string {
 	return s
 }
 
-// CheckRays validates a batch against the scene, without a driver call, and
+// checkRays validates a batch against the scene, without a driver call, and
 // returns its number of rows. Errors: *ArgumentError, *cuda.WrongDeviceError.
-func (s *Scene) CheckRays(rays Rays, flags Flags) (n int64, err error) {
-	const op = "Intersect"
-	if err := flags.check(op); err != nil {
-		return 0, err
-	}
+func (s *Scene) checkRays(op string, rays Rays) (n int64, err error) {
 	if rays.O.Len()%3 != 0 {
 		return 0, badArg(op, "O", "has %d values, want 3 per ray", rays.O.Len())
 	}

@@ -24,7 +24,7 @@ type search interface {
 	follow(ctx context.Context, original search) (bool, error)
 	// traverse enqueues the search of rows [begin, begin+count) on st and stores a
 	// primitive id or -1 in the same rows of winners.
-	traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error
+	traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error
 	// origin says where the structures come from: built, copied, relocated or
 	// rebuilt.
 	origin() string

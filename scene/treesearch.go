@@ -149,8 +149,8 @@ func (x *treeSearch) free() error {
 	return firstError(release(x.s, &x.shapes), release(x.s, &x.slots), release(x.s, &x.pool), release(x.s, &x.boxes))
 }
 
-func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays Rays, winners cuda.Slice[int32], begin, count int64) error {
-	p := traverseParams{Rays: rays.columns(), Winners: winners.Addr()}
+func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error {
+	p := traverseParams{Rays: rays, Winners: winners}
 	return x.searchRows(sc, st, x.s.kernels.traverse, &p.Search, cuda.ParamBytes(&p), begin, count)
 }
 

@@ -1,0 +1,46 @@
+package multi
+
+import (
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/scene"
+)
+
+// operation names a call to the planner.
+type operation struct {
+	key, family string
+	record      int64 // bytes of a row of the result
+}
+
+func intersectOperation(flags scene.Flags) operation {
+	key := "intersect_full"
+	if flags == scene.None {
+		key = "intersect_reduced"
+	}
+	return operation{key, "intersect", scene.RowBytes(flags)}
+}
+
+// of describes a prepared call: what a remote row reads and sends back is what its
+// columns hold.
+func (o operation) of(call *scene.Call) chunked.Op {
+	in, out := call.Columns()
+	return chunked.Op{Key: o.key, Family: o.family, In: rowBytes(in), Wire: rowBytes(out), Record: o.record}
+}
+
+func rowBytes(columns []scene.RowColumn) (n int64) {
+	for _, c := range columns {
+		if !c.Data.IsNil() {
+			n += int64(c.Width)
+		}
+	}
+	return n
+}
+
+// winnerBytes is what a remote row of Intersect sends back.
+const winnerBytes = 4
+
+// IntersectOp describes Intersect with these columns to the planner.
+// rayBytes is 24, plus 4 with TMax, plus 1 with Active.
+func IntersectOp(flags scene.Flags, rayBytes int64) chunked.Op {
+	o := intersectOperation(flags)
+	return chunked.Op{Key: o.key, Family: o.family, In: rayBytes, Wire: winnerBytes, Record: o.record}
+}

@@ -1,0 +1,85 @@
+package scene
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/raymux/raymux/cuda"
+)
+
+// block is the memory behind the columns of a result: one piece of the pool.
+type block struct {
+	rows   int64
+	stream *cuda.Stream // where the memory may be reused
+
+	mu     sync.Mutex
+	memory cuda.Slice[uint8] // nil after close
+}
+
+// columnAlign separates columns, so that every one starts on a cache line.
+const columnAlign = 256
+
+// reserve makes room for n rows of columns of these widths in bytes, in the present
+// memory if that is large enough, and returns where each column starts; a width of
+// zero is an absent column. A block that cannot be allocated is left closed.
+func (b *block) reserve(s *Scene, st *cuda.Stream, n int64, widths []int) (starts []int64, err error) {
+	starts = make([]int64, len(widths))
+	var bytes int64
+	for i, w := range widths {
+		starts[i] = bytes
+		bytes += (n*int64(w) + columnAlign - 1) / columnAlign * columnAlign
+	}
+	if b.memory.IsNil() || int64(b.memory.Len()) < bytes || b.memory.Device() != s.ctx.Device() {
+		if err := b.close(); err != nil {
+			return nil, err
+		}
+		memory, err := cuda.PoolAlloc[uint8](s.ctx.Pool(), st, int(bytes))
+		if err != nil {
+			return nil, err
+		}
+		b.memory = memory
+	}
+	b.rows, b.stream = n, st
+	return starts, nil
+}
+
+// column is bytes [start, start+bytes) of a block as values of a type.
+func column[T cuda.Scalar](b *block, start, bytes int64) (cuda.Slice[T], error) {
+	if bytes == 0 {
+		return cuda.Slice[T]{}, nil
+	}
+	part, err := b.memory.Sub(int(start), int(start+bytes))
+	if err != nil {
+		return cuda.Slice[T]{}, err
+	}
+	return cuda.Reinterpret[T](part)
+}
+
+// close returns the memory to the pool, for work that follows on the block's
+// stream.
+func (b *block) close() error {
+	b.mu.Lock()
+	memory := b.memory
+	b.memory = cuda.Slice[uint8]{}
+	b.mu.Unlock()
+	if memory.IsNil() {
+		return nil
+	}
+	err := cuda.PoolFree(memory.Context().Pool(), b.stream, memory)
+	if errors.Is(err, cuda.ErrClosed) { // the stream has ended before the result
+		err = cuda.Free(memory)
+	}
+	return err
+}
+
+// holds reports whether one of the columns lies in the block.
+func (b *block) holds(columns []RowColumn) bool {
+	begin := b.memory.Addr()
+	end := begin + b.memory.Bytes()
+	for _, c := range columns {
+		if at := c.Data.Addr(); at < end && at+c.Data.Bytes() > begin {
+			return true
+		}
+	}
+	return false
+}
