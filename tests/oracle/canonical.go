@@ -1,10 +1,6 @@
 package oracle
 
-import (
-	"math"
-	"runtime"
-	"sync"
-)
+import "math"
 
 // Canonical answers by brute force with the canonical single-precision
 // triangle test: every triangle, no tree. Where the float64 oracle calls a
@@ -33,17 +29,25 @@ func NewCanonical(vertices []float32, faces []int32) *Canonical {
 // Winner is the id of the closest triangle on TMin <= t <= tmax and its t, or
 // -1 and +Inf.
 func (c *Canonical) Winner(o, d [3]float32, tmax float32) (prim int, t float32) {
-	prim, t = -1, float32(math.Inf(1))
-	if !finite(wide(o)) || !finite(wide(d)) || d == [3]float32{} || !(tmax >= TMin) {
+	if !(tmax >= TMin) {
+		return -1, inf32
+	}
+	return c.search(o, d, TMin, tmax, nil)
+}
+
+// search is the closest triangle on tmin <= t <= tmax that skip does not name.
+func (c *Canonical) search(o, d [3]float32, tmin, tmax float32, skip func(prim int) bool) (prim int, t float32) {
+	prim, t = -1, inf32
+	if !finite(wide(o)) || !finite(wide(d)) || d == [3]float32{} {
 		return prim, t
 	}
 	r := shear(o, d)
 	for f := range c.v {
-		if noArea(&c.v[f]) {
+		if noArea(&c.v[f]) || skip != nil && skip(f) {
 			continue
 		}
 		// Ids ascend, so an equal t later never wins.
-		if x, ok := r.crossing(&c.v[f]); ok && x >= TMin && x <= tmax && x < t {
+		if x, ok := r.crossing(&c.v[f]); ok && x >= tmin && x <= tmax && x < t {
 			prim, t = f, x
 		}
 	}
@@ -60,18 +64,7 @@ type Closest struct {
 // Winners answers rays 0..n-1 on all cores.
 func (c *Canonical) Winners(n int, ray func(i int) (o, d [3]float32, tmax float32)) []Closest {
 	out := make([]Closest, n)
-	var wg sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := w; i < n; i += workers {
-				out[i].Prim, out[i].T = c.Winner(ray(i))
-			}
-		}()
-	}
-	wg.Wait()
+	Each(n, func(i int) { out[i].Prim, out[i].T = c.Winner(ray(i)) })
 	return out
 }
 
@@ -99,28 +92,39 @@ func shear(o, d [3]float32) sheared {
 	return r
 }
 
-// crossing is the parameter at which the ray crosses a triangle.
-func (r *sheared) crossing(v *[3][3]float32) (float32, bool) {
+// seen is a triangle as a ray sees it.
+type seen struct {
+	e   [3]float32 // edge functions opposite to vertex 0, 1, 2: barycentrics times det
+	det float32
+	t   float32 // of the crossing; meaningless where det is zero
+}
+
+func (r *sheared) see(v *[3][3]float32) (s seen) {
 	var x, y, z [3]float32
 	for k := range 3 {
 		z[k] = v[k][r.kz] - r.o[r.kz]
 		x[k] = (v[k][r.kx] - r.o[r.kx]) - float32(r.sx*z[k])
 		y[k] = (v[k][r.ky] - r.o[r.ky]) - float32(r.sy*z[k])
 	}
-	e := [3]float32{ // opposite vertex 0, 1, 2
+	s.e = [3]float32{
 		edge(x[2], y[1], y[2], x[1]),
 		edge(x[0], y[2], y[0], x[2]),
 		edge(x[1], y[0], y[1], x[0]),
 	}
-	if (e[0] < 0 || e[1] < 0 || e[2] < 0) && (e[0] > 0 || e[1] > 0 || e[2] > 0) {
+	s.det = (s.e[0] + s.e[1]) + s.e[2]
+	sum := float32(float32(s.e[0]*z[0])+float32(s.e[1]*z[1])) + float32(s.e[2]*z[2])
+	s.t = sum / s.det / r.dz
+	return s
+}
+
+// crossing is the parameter at which the ray crosses a triangle.
+func (r *sheared) crossing(v *[3][3]float32) (float32, bool) {
+	s := r.see(v)
+	e := s.e
+	if (e[0] < 0 || e[1] < 0 || e[2] < 0) && (e[0] > 0 || e[1] > 0 || e[2] > 0) || s.det == 0 {
 		return 0, false
 	}
-	det := (e[0] + e[1]) + e[2]
-	if det == 0 {
-		return 0, false
-	}
-	sum := float32(float32(e[0]*z[0])+float32(e[1]*z[1])) + float32(e[2]*z[2])
-	return sum / det / r.dz, true
+	return s.t, true
 }
 
 // edge is a*b - c*d, compensated; an exact zero is evaluated again in
@@ -132,37 +136,7 @@ func edge(a, b, c, d float32) float32 {
 	return float32(float64(a)*float64(b) - float64(float64(c)*float64(d)))
 }
 
-func dop(a, b, c, d float32) float32 {
-	w := float32(c * d)
-	return fma32(a, b, -w) + fma32(-c, d, w)
-}
-
 // noArea holds when the face normal, by compensated cross product, is zero.
 func noArea(v *[3][3]float32) bool {
-	var e1, e2 [3]float32
-	for k := range 3 {
-		e1[k], e2[k] = v[1][k]-v[0][k], v[2][k]-v[0][k]
-	}
-	return dop(e1[1], e2[2], e1[2], e2[1]) == 0 && dop(e1[2], e2[0], e1[0], e2[2]) == 0 && dop(e1[0], e2[1], e1[1], e2[0]) == 0
-}
-
-// fma32 is a*b + c rounded once. The product is exact in float64; the sum is
-// rounded to odd there, so that the final rounding cannot round twice.
-func fma32(a, b, c float32) float32 {
-	p, q := float64(a)*float64(b), float64(c)
-	s := p + q
-	if math.IsInf(s, 0) || math.IsNaN(s) {
-		return float32(s)
-	}
-	// The error of the sum (Knuth).
-	t := s - p
-	err := (p - (s - t)) + (q - t)
-	if err != 0 && math.Float64bits(s)&1 == 0 {
-		toward := math.Inf(1)
-		if err < 0 {
-			toward = math.Inf(-1)
-		}
-		s = math.Nextafter(s, toward)
-	}
-	return float32(s)
+	return cross32(sub32(v[1], v[0]), sub32(v[2], v[0])) == [3]float32{}
 }

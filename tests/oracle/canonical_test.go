@@ -83,8 +83,6 @@ func TestCanonicalAgreesWithFloat64(t *testing.T) {
 	require.Greater(t, hits, 1000)
 }
 
-var inf32 = float32(math.Inf(1))
-
 // A ray exactly through a shared edge or vertex of a closed fan hits exactly
 // one triangle: the one with the smallest id among equal t.
 func TestCanonicalOnEdges(t *testing.T) {

@@ -3,8 +3,6 @@ package oracle
 import (
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
 )
 
 // TMin is the lower end of the ray interval, in units of the direction.
@@ -86,6 +84,7 @@ type crossing struct {
 	inside float64 // smallest barycentric; negative outside
 	onEdge bool    // within a margin of an edge
 	bTol   float64 // what rounding of the coordinates does to b1 and b2
+	tTol   float64 // what the drift of the ray does to t
 }
 
 // Intersect finds the closest triangle on o + t d with TMin <= t <= tmax.
@@ -93,17 +92,33 @@ type crossing struct {
 func (o *Oracle) Intersect(orig, dir [3]float32, tmax float32) Hit {
 	ro, rd := wide(orig), wide(dir)
 	tm := float64(tmax)
-	miss := Hit{Prim: -1, T: math.Inf(1)}
 	if !finite(ro) || !finite(rd) || rd == [3]float64{} || math.IsNaN(tm) || tm < TMin {
-		return miss
+		return Hit{Prim: -1, T: math.Inf(1)}
 	}
 	dlen := math.Sqrt(dot(rd, rd))
 	scale := math.Max(1, (inf(ro)+o.vmax)/dlen)
 
-	var near []crossing // inside, or outside by less than the margin
+	return o.decide(o.crossings(ro, rd, drift{}, nil), rd, dlen, scale, TMin, tm)
+}
+
+// drift bounds how far the single-precision ray may be from this one: the origin
+// by at most a length, the direction by at most an angle. Zero for a ray that is
+// given.
+type drift struct {
+	origin, angle float64
+}
+
+// at is the distance of the two rays after a length.
+func (d drift) at(length float64) float64 { return d.origin + math.Abs(length)*d.angle }
+
+// crossings lists the triangles that the line o + t d meets or misses by less than
+// a margin, without those that skip names.
+func (o *Oracle) crossings(ro, rd [3]float64, off drift, skip func(prim int) bool) []crossing {
+	dlen := math.Sqrt(dot(rd, rd))
+	var near []crossing
 	for f := range o.tri {
 		t := &o.tri[f]
-		if t.degenerate {
+		if t.degenerate || skip != nil && skip(f) {
 			continue
 		}
 		p := cross(rd, t.e2)
@@ -113,12 +128,15 @@ func (o *Oracle) Intersect(orig, dir [3]float32, tmax float32) Hit {
 		}
 		s := sub(ro, t.v0)
 		n1 := dot(s, p)
-		delta := lengthMargin * (inf(ro) + t.size)
+		q := cross(s, t.e1)
+		at := dot(t.e2, q) / det
+		apart := off.at(at * dlen)
+		delta := lengthMargin*(inf(ro)+t.size) + apart
 		at1 := beyond(n1, det, p, delta)
 		if at1 == outside {
 			continue
 		}
-		q, m2 := cross(s, t.e1), cross(rd, t.e1)
+		m2 := cross(rd, t.e1)
 		n2 := dot(rd, q)
 		at2 := beyond(n2, det, m2, delta)
 		if at2 == outside {
@@ -133,11 +151,13 @@ func (o *Oracle) Intersect(orig, dir [3]float32, tmax float32) Hit {
 		// A length over the altitude that is seen is a barycentric.
 		seen := math.Sqrt(math.Max(dot(p, p), math.Max(dot(m2, m2), dot(m0, m0)))) / math.Abs(det)
 		near = append(near, crossing{
-			prim: f, t: dot(t.e2, q) / det, b1: b1, b2: b2, inside: math.Min(b1, math.Min(b2, n0/det)),
+			prim: f, t: at, b1: b1, b2: b2, inside: math.Min(b1, math.Min(b2, n0/det)),
 			onEdge: at1 == border || at2 == border || at0 == border, bTol: delta * seen,
+			// A shift of the ray moves the crossing by the shift over the cosine.
+			tTol: apart * math.Sqrt(dot(t.n, t.n)) / math.Abs(det),
 		})
 	}
-	return o.decide(near, rd, dlen, scale, tm, miss)
+	return near
 }
 
 // Where a ray passes with respect to one edge.
@@ -162,18 +182,20 @@ func beyond(n, det float64, m [3]float64, delta float64) int {
 	return within
 }
 
-// decide picks the winner among the crossings and applies the margins.
-func (o *Oracle) decide(near []crossing, rd [3]float64, dlen, scale, tmax float64, miss Hit) Hit {
-	best := miss
+// decide picks the winner among the crossings on tmin <= t <= tmax and applies the
+// margins.
+func (o *Oracle) decide(near []crossing, rd [3]float64, dlen, scale, tmin, tmax float64) Hit {
+	best, tol := Hit{Prim: -1, T: math.Inf(1)}, 0.0
 	for _, c := range near {
-		if c.inside >= 0 && c.t >= TMin && c.t <= tmax && (c.t < best.T || c.t == best.T && c.prim < best.Prim) {
+		if c.inside >= 0 && c.t >= tmin && c.t <= tmax && (c.t < best.T || c.t == best.T && c.prim < best.Prim) {
 			best.Prim, best.T, best.B1, best.B2 = c.prim, c.t, c.b1, c.b2
 			best.BTol = math.Max(1e-4, c.bTol)
+			tol = c.tTol
 		}
 	}
 	h := relMargin * scale
 	if best.Prim >= 0 {
-		h = relMargin * math.Max(scale, math.Abs(best.T))
+		h = relMargin*math.Max(scale, math.Abs(best.T)) + tol
 		t := &o.tri[best.Prim]
 		nl := math.Sqrt(dot(t.n, t.n))
 		for k := range best.N {
@@ -187,25 +209,26 @@ func (o *Oracle) decide(near []crossing, rd [3]float64, dlen, scale, tmax float6
 	// Where the winner may be missed, whatever comes next may be answered.
 	reach := math.Inf(1)
 	for _, c := range near {
-		if !c.onEdge && c.t > TMin+h && c.t < tmax-h {
-			reach = math.Min(reach, c.t)
+		if hc := h + c.tTol; !c.onEdge && c.t > tmin+hc && c.t < tmax-hc {
+			reach = math.Min(reach, c.t+c.tTol)
 		}
 	}
 	for _, c := range near {
+		hc := h + c.tTol
 		switch {
-		case c.t > reach+h:
+		case c.t > reach+hc:
 			continue // behind a certain hit: cannot matter
-		case c.t > best.T+h:
+		case c.t > best.T+hc:
 			// Behind the winner: matters only if that is missed.
-		case math.Abs(c.t-TMin) <= h || math.Abs(c.t-tmax) <= h:
+		case math.Abs(c.t-tmin) <= hc || math.Abs(c.t-tmax) <= hc:
 			best.doubt(fmt.Sprintf("triangle %d at an end of the interval", c.prim))
-		case c.t < TMin || c.t > tmax:
+		case c.t < tmin || c.t > tmax:
 			continue
 		case c.prim == best.Prim && c.onEdge:
 			best.doubt("hit within a margin of an edge")
 		case c.prim != best.Prim && c.inside < 0:
 			best.doubt(fmt.Sprintf("triangle %d missed by less than a margin", c.prim))
-		case c.prim != best.Prim && c.t <= best.T+h:
+		case c.prim != best.Prim && c.t <= best.T+hc:
 			best.doubt(fmt.Sprintf("triangle %d within the margin in t", c.prim))
 		}
 		best.Near = append(best.Near, c.prim)
@@ -222,18 +245,7 @@ func (h *Hit) doubt(why string) {
 // IntersectAll answers rays 0..n-1 on all cores; ray yields ray i.
 func (o *Oracle) IntersectAll(n int, ray func(i int) (orig, dir [3]float32, tmax float32)) []Hit {
 	hits := make([]Hit, n)
-	var wg sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := w; i < n; i += workers {
-				hits[i] = o.Intersect(ray(i))
-			}
-		}()
-	}
-	wg.Wait()
+	Each(n, func(i int) { hits[i] = o.Intersect(ray(i)) })
 	return hits
 }
 
