@@ -72,7 +72,7 @@ func TestSegmentAmbiguity(t *testing.T) {
 		"ends near the margin":   {[3]float32{.25, .25, -1}, [3]float32{.25, .25, 2.1e-5}, true, true},
 		"edge in front":          {[3]float32{-.1, .5, -1}, [3]float32{.1, .5, 1}, false, true},
 		"edge behind":            {[3]float32{.25, -.75, -1}, [3]float32{.25, 1.25, 1}, false, false},
-		"as long as the margins": {[3]float32{.25, .25, .1}, [3]float32{.25, .25, .1 + 4e-5}, true, false},
+		"as long as the margins": {[3]float32{2, 2, 0}, [3]float32{2, 2, 4e-5}, true, false},
 	} {
 		s := o.Segment(c.s, c.e)
 		require.Equal(t, c.ambiguous, s.Ambiguous, "%s: %s", name, s.Why)
