@@ -60,7 +60,7 @@ func (s *Scene) EdgeMaskVersion() int64 { return s.master().scene.EdgeMaskVersio
 // NumShapes is the number of meshes, added ones included.
 func (s *Scene) NumShapes() int { return s.master().scene.NumShapes() }
 
-// NumMeshes is the number of meshes, added ones included.
+// NumMeshes is the number of meshes, added ones included, without instances.
 func (s *Scene) NumMeshes() int { return s.master().scene.NumMeshes() }
 
 // NumEdges is the number of edges of the committed scene.

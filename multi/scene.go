@@ -114,6 +114,17 @@ func (s *Scene) AddMesh(m scene.Mesh) (int, error) {
 	return s.master().scene.AddMesh(m)
 }
 
+// AddInstance appends a moved copy of a static mesh and returns its shape id; see
+// scene.Scene.AddInstance. The scene has to be built again before it answers.
+func (s *Scene) AddInstance(owner int, transform [16]float32, dynamic bool) (int, error) {
+	done, err := s.begin(context.Background())
+	if err != nil {
+		return -1, err
+	}
+	defer done()
+	return s.master().scene.AddInstance(owner, transform, dynamic)
+}
+
 // Build builds the master's scene and copies its finished tables and tree to
 // every replica, so a build is paid once and all devices search the same
 // tree. It recovers a diverged set.
@@ -157,7 +168,19 @@ func (s *Scene) UpdateMeshVerticesDevice(ctx context.Context, id int, vertices c
 	return s.master().scene.UpdateMeshVerticesDevice(ctx, id, vertices)
 }
 
-// Sync commits staged vertices on every device.
+// SetInstanceTransform stages a new transform of a dynamic instance; queries see
+// it after Sync. See scene.Scene.AddInstance for its form.
+func (s *Scene) SetInstanceTransform(id int, transform [16]float32) error {
+	done, err := s.beginReady(context.Background())
+	if err != nil {
+		return err
+	}
+	defer done()
+	return s.master().scene.SetInstanceTransform(id, transform)
+}
+
+// Sync commits staged vertices and transforms on every device. Replicas receive the
+// finished vertices of instances as they do those of meshes.
 //
 // Cost: a refit on every device and a peer copy of the vertices to each; where
 // the master decided to rebuild its tree, scene-sized copies instead; nothing

@@ -122,7 +122,7 @@ func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options, meshes in
 // second per device, which are spent at once here and one after the other in
 // replicate.
 func (s *Scene) warm(ctx context.Context) error {
-	meshes := min(s.master().scene.NumMeshes(), 2)
+	meshes := min(s.master().scene.NumShapes(), 2) // instances count as meshes here
 	if s.opts.NoWarmUp || meshes == 0 || s.warmed[meshes-1] || len(s.replicas) == 1 || s.opts.Backend == scene.CUDA {
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/raymux/raymux/optixabi"
 )
 
-// Build makes tables and a search tree of all meshes and staged vertices. It
-// resets the edge mask to all true.
+// Build makes tables and a search tree of all shapes, with what is staged applied.
+// It resets the edge mask to all true.
 //
 // Geometry that is refused (*ArgumentError, *LimitError), a lack of memory and
 // the end of ctx leave the scene as it was. Any other failure of the device makes
@@ -52,6 +52,9 @@ func (s *Scene) Build(ctx context.Context) error {
 	}
 	var freed error
 	for i, m := range s.meshes {
+		if m.instance != nil {
+			m.instance.transform = m.instance.current()
+		}
 		m.vertices, m.faces, m.topology = parts[i].vertices, parts[i].faces, parts[i].topology
 		m.fromVertices, m.fromFaces = cuda.Slice[float32]{}, cuda.Slice[int32]{}
 		freed = firstError(freed, s.freeStaged(m))
@@ -97,14 +100,15 @@ func (s *Scene) failed(op string, err error) error {
 	return err
 }
 
-// part is the geometry of one mesh that Build works with.
+// part is the geometry of one shape that Build works with. An instance shares faces
+// and topology with its owner and has no vertices on the host.
 type part struct {
 	vertices []float32
 	faces    []int32
 	topology *topology
 }
 
-// gather collects validated host geometry of every mesh.
+// gather collects validated host geometry of every shape.
 func (s *Scene) gather(ctx context.Context) ([]part, error) {
 	var vertices, faces int64
 	for _, m := range s.meshes {
@@ -119,6 +123,9 @@ func (s *Scene) gather(ctx context.Context) ([]part, error) {
 	}
 	parts := make([]part, len(s.meshes))
 	for i, m := range s.meshes {
+		if m.instance != nil {
+			continue // extractAll shares what its owner has
+		}
 		var err error
 		parts[i] = part{faces: m.faces, topology: m.topology}
 		if parts[i].vertices, err = s.currentVertices(ctx, i); err != nil {
@@ -159,13 +166,13 @@ func (t *tables) vertexRange(i int) (cuda.Slice[float32], error) {
 }
 
 // extractAll lists the edges of the meshes that were not built before, in
-// parallel.
+// parallel, and gives instances faces and edges of their owners.
 func extractAll(meshes []*mesh, parts []part) error {
 	errs := make([]error, len(parts))
 	var wg sync.WaitGroup
 	for i := range parts {
 		p := &parts[i]
-		if p.topology != nil {
+		if p.topology != nil || meshes[i].instance != nil {
 			continue
 		}
 		if meshes[i].noEdges {
@@ -181,7 +188,11 @@ func extractAll(meshes []*mesh, parts []part) error {
 		return err
 	}
 	var edges int64
-	for i := range parts {
+	for i, m := range meshes {
+		if m.instance != nil {
+			owner := parts[m.instance.owner]
+			parts[i] = part{faces: owner.faces, topology: owner.topology}
+		}
 		edges += int64(len(parts[i].topology.edges))
 	}
 	return checkLimit("edges", edges, maxEdges)
@@ -190,7 +201,7 @@ func extractAll(meshes []*mesh, parts []part) error {
 // newTables uploads the geometry, builds its search and waits until both are
 // complete.
 func (s *Scene) newTables(ctx context.Context, backend Backend, parts []part) (t *tables, box bounds, err error) {
-	t, vertices, faces, ids, offsets := layOut(parts)
+	t, vertices, faces, ids, offsets := layOut(s.meshes, parts)
 	defer func() {
 		if err != nil {
 			err = firstError(err, s.freeTables(t))
@@ -198,7 +209,7 @@ func (s *Scene) newTables(ctx context.Context, backend Backend, parts []part) (t
 		}
 	}()
 	err = firstError(
-		upload(ctx, s, &t.vertices, vertices),
+		s.placeVertices(ctx, t, vertices),
 		upload(ctx, s, &t.faces, faces),
 		upload(ctx, s, &t.shapeIDs, ids),
 		upload(ctx, s, &t.faceOffsets, offsets),
@@ -209,16 +220,21 @@ func (s *Scene) newTables(ctx context.Context, backend Backend, parts []part) (t
 	if err := s.derive(t); err != nil {
 		return t, box, err
 	}
+	if backend == CUDA { // whose tree is built on the host
+		if err := s.fetchInstances(ctx, t, vertices); err != nil {
+			return t, box, err
+		}
+	}
 	t.search, box, err = s.newSearch(ctx, backend, t, vertices, faces)
 	return t, box, err
 }
 
-// layOut joins the parts into global tables.
-func layOut(parts []part) (t *tables, vertices []float32, faces, ids, offsets []int32) {
+// layOut joins the parts into global tables. The vertices of instances stay zero.
+func layOut(meshes []*mesh, parts []part) (t *tables, vertices []float32, faces, ids, offsets []int32) {
 	t = &tables{shapes: make([]shape, len(parts))}
 	for i, p := range parts {
 		h := shape{
-			vertexOffset: t.vertexCount, vertexCount: len(p.vertices) / 3,
+			vertexOffset: t.vertexCount, vertexCount: meshes[i].vertexCount,
 			faceOffset: t.faceCount, faceCount: len(p.faces) / 3,
 			edgeOffset: t.edgeCount, topology: p.topology,
 		}
@@ -227,10 +243,10 @@ func layOut(parts []part) (t *tables, vertices []float32, faces, ids, offsets []
 		t.faceCount += h.faceCount
 		t.edgeCount += len(p.topology.edges)
 	}
-	vertices = make([]float32, 0, 3*t.vertexCount)
+	vertices = make([]float32, 3*t.vertexCount)
 	ids = make([]int32, 0, t.faceCount)
 	for i, p := range parts {
-		vertices = append(vertices, p.vertices...)
+		copy(vertices[3*t.shapes[i].vertexOffset:], p.vertices)
 		offsets = append(offsets, int32(t.shapes[i].faceOffset))
 		for range t.shapes[i].faceCount {
 			ids = append(ids, int32(i))

@@ -11,17 +11,23 @@
 //
 // # Ids
 //
-// Meshes are numbered 0, 1, 2, ... in the order of AddMesh: the shape id. Faces,
-// vertices and edges are numbered per shape and, in shape order, over the whole
-// scene. All ids are int32; -1 means none.
+// Meshes and instances are numbered 0, 1, 2, ... in the order of AddMesh and
+// AddInstance: the shape id. Faces, vertices and edges are numbered per shape and,
+// in shape order, over the whole scene. All ids are int32; -1 means none.
 //
 // # The machine
 //
-// A scene is empty, staged (meshes were added since the last Build), ready,
+// A scene is empty, staged (shapes were added since the last Build), ready,
 // ready with pending updates, or failed. Queries are legal when it is ready and
 // see the geometry of the last Build or Sync. A refused call changes nothing. If
 // the device fails in the middle of a Build or Sync the scene is failed and only
 // Build helps.
+//
+//	AddMesh, AddInstance                       any state; staged
+//	Build                                      any state with a mesh; ready
+//	UpdateMeshVertices, SetInstanceTransform   ready; pending updates
+//	Sync                                       ready; commits the pending updates
+//	queries, read-backs, edge mask             ready
 //
 // # Answers
 //

@@ -21,6 +21,16 @@ type faceNormalsParams struct {
 	Count    int64
 }
 
+type transformVerticesParams struct {
+	Vertices uint64
+	Moved    uint64
+	FirstBad uint64
+	Rows     affine
+	Shape    int32
+	RowBegin int64
+	Count    int64
+}
+
 type placeTrianglesParams struct {
 	Vertices uint64
 	Faces    uint64
@@ -56,10 +66,11 @@ type treeCostParams struct {
 
 // Kernels of ptx/kernels/geometry.cu.
 var (
-	validateMeshKernel   = ptx.Entry[validateMeshParams]{Module: "geometry", Name: "validate_mesh"}
-	faceNormalsKernel    = ptx.Entry[faceNormalsParams]{Module: "geometry", Name: "face_normals"}
-	placeTrianglesKernel = ptx.Entry[placeTrianglesParams]{Module: "geometry", Name: "place_triangles"}
-	nodeBoxesKernel      = ptx.Entry[nodeBoxesParams]{Module: "geometry", Name: "node_boxes"}
-	writeNodesKernel     = ptx.Entry[writeNodesParams]{Module: "geometry", Name: "write_nodes"}
-	treeCostKernel       = ptx.Entry[treeCostParams]{Module: "geometry", Name: "tree_cost"}
+	validateMeshKernel      = ptx.Entry[validateMeshParams]{Module: "geometry", Name: "validate_mesh"}
+	faceNormalsKernel       = ptx.Entry[faceNormalsParams]{Module: "geometry", Name: "face_normals"}
+	transformVerticesKernel = ptx.Entry[transformVerticesParams]{Module: "geometry", Name: "transform_vertices"}
+	placeTrianglesKernel    = ptx.Entry[placeTrianglesParams]{Module: "geometry", Name: "place_triangles"}
+	nodeBoxesKernel         = ptx.Entry[nodeBoxesParams]{Module: "geometry", Name: "node_boxes"}
+	writeNodesKernel        = ptx.Entry[writeNodesParams]{Module: "geometry", Name: "write_nodes"}
+	treeCostKernel          = ptx.Entry[treeCostParams]{Module: "geometry", Name: "tree_cost"}
 )

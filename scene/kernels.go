@@ -17,7 +17,7 @@ const (
 type kernels struct {
 	geometry, intersect *cuda.Module
 
-	validateMesh, faceNormals                       *cuda.Function
+	validateMesh, faceNormals, transformVertices    *cuda.Function
 	placeTriangles, nodeBoxes, writeNodes, treeCost *cuda.Function
 	traverse, finalize                              *cuda.Function
 }
@@ -43,6 +43,9 @@ func (k *kernels) load(c *cuda.Context) (err error) {
 		return err
 	}
 	if k.faceNormals, err = k.geometry.Function(faceNormalsKernel.Name); err != nil {
+		return err
+	}
+	if k.transformVertices, err = k.geometry.Function(transformVerticesKernel.Name); err != nil {
 		return err
 	}
 	if k.placeTriangles, err = k.geometry.Function(placeTrianglesKernel.Name); err != nil {

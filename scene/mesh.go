@@ -28,13 +28,16 @@ type Mesh struct {
 	Dynamic bool
 }
 
-// mesh is a Mesh inside a scene.
+// mesh is a Mesh or an instance of one inside a scene: a shape.
 type mesh struct {
 	vertexCount, faceCount int
 	noEdges, dynamic       bool
 
+	instance *instance // nil for a Mesh
+
 	// Host copies. faces is nil until Build has copied device geometry. vertices
-	// are the committed ones, and nil when only the device has them.
+	// are the committed ones, and nil when only the device has them, as it has
+	// those of instances.
 	vertices []float32
 	faces    []int32
 	// Device geometry that Build has not copied yet.
@@ -48,7 +51,9 @@ type mesh struct {
 	topology *topology // nil until the first Build; empty for NoEdges
 }
 
-func (m *mesh) pending() bool { return m.staged != nil || !m.stagedDevice.IsNil() }
+func (m *mesh) pending() bool {
+	return m.staged != nil || !m.stagedDevice.IsNil() || m.instance != nil && m.instance.staged != nil
+}
 
 // newMesh validates m as far as the host can and copies host arrays.
 func (s *Scene) newMesh(m Mesh) (*mesh, error) {

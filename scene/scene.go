@@ -31,7 +31,7 @@ type state int
 
 const (
 	empty  state = iota // no mesh
-	staged              // meshes were added since the last Build
+	staged              // shapes were added since the last Build
 	ready
 	failed
 )
@@ -69,7 +69,7 @@ type Scene struct {
 type status struct {
 	state                   state
 	failure                 *FailedError
-	pending                 bool // vertices are staged
+	pending                 bool // vertices or transforms are staged
 	version, geometry, mask int64
 	shapes, meshes, edges   int
 	backend                 Backend
@@ -171,21 +171,37 @@ func (s *Scene) AddMesh(m Mesh) (int, error) {
 		return -1, err
 	}
 	defer s.turns.done(true)
-	if err := checkLimit("shapes", int64(len(s.meshes))+1, maxShapes); err != nil {
+	if err := s.checkRoom(); err != nil {
 		return -1, err
 	}
 	added, err := s.newMesh(m)
 	if err != nil {
 		return -1, err
 	}
-	s.meshes = append(s.meshes, added)
+	return s.append(added), nil
+}
+
+// checkRoom requires room for one more shape.
+func (s *Scene) checkRoom() error {
+	return checkLimit("shapes", int64(len(s.meshes))+1, maxShapes)
+}
+
+// append gives m the next shape id.
+func (s *Scene) append(m *mesh) int {
+	s.meshes = append(s.meshes, m)
 	s.update(func(st *status) {
 		if st.state != failed {
 			st.state = staged
 		}
-		st.shapes, st.meshes = len(s.meshes), len(s.meshes)
+		st.shapes = len(s.meshes)
+		if st.shapes == 1 {
+			st.meshes = 0 // that of its master until now, if s was a replica
+		}
+		if m.instance == nil {
+			st.meshes++
+		}
 	})
-	return len(s.meshes) - 1, nil
+	return len(s.meshes) - 1
 }
 
 func (s *Scene) update(f func(*status)) {
@@ -280,17 +296,17 @@ func (s *Scene) EdgeMaskVersion() int64 { return s.current().mask }
 // IsReady reports whether the scene answers queries.
 func (s *Scene) IsReady() bool { return s.current().state == ready }
 
-// HasPendingUpdates reports whether a ready scene has vertices that Sync would
-// commit.
+// HasPendingUpdates reports whether a ready scene has vertices or transforms that
+// Sync would commit.
 func (s *Scene) HasPendingUpdates() bool {
 	st := s.current()
 	return st.state == ready && st.pending
 }
 
-// NumShapes is the number of shape ids in use.
+// NumShapes is the number of shape ids in use, of meshes and instances.
 func (s *Scene) NumShapes() int { return s.current().shapes }
 
-// NumMeshes is the number of meshes added.
+// NumMeshes is the number of meshes added, without instances.
 func (s *Scene) NumMeshes() int { return s.current().meshes }
 
 // NumEdges is the number of edges of the built geometry.

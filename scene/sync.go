@@ -69,6 +69,9 @@ func (s *Scene) updatable(op string, id, values int) (*mesh, error) {
 		return nil, badArg(op, "id", "is %d, want the id of one of %d shapes", id, len(s.meshes))
 	}
 	m := s.meshes[id]
+	if m.instance != nil {
+		return nil, badArg(op, "id", "shape %d is an instance, which SetInstanceTransform moves; want a mesh", id)
+	}
 	if !m.dynamic {
 		return nil, badArg(op, "id", "mesh %d is static; add it with Dynamic set", id)
 	}
@@ -79,19 +82,24 @@ func (s *Scene) updatable(op string, id, values int) (*mesh, error) {
 	return m, nil
 }
 
-// freeStaged drops staged vertices.
+// freeStaged drops what is staged for m.
 func (s *Scene) freeStaged(m *mesh) error {
 	m.staged = nil
+	if m.instance != nil {
+		m.instance.staged = nil
+	}
 	return release(s, &m.stagedDevice)
 }
 
-// Sync commits all staged vertices at once. It changes no ids, no edge numbers
-// and not the edge mask. Without staged vertices it does nothing.
+// Sync commits all staged vertices and transforms at once. It changes no ids, no
+// edge numbers and not the edge mask. When nothing is staged it does nothing.
 //
-// The end of ctx and a lack of memory before anything was changed leave the scene
-// as it was; any other failure makes it failed. Cost: an upload of the staged
-// vertices and a refit of the tree; Sync waits for the device. When refitting has
-// doubled the tree's cost, the tree is built anew as in Build.
+// A transform that moves a vertex out of the range of float32 (*ArgumentError), the
+// end of ctx and a lack of memory before anything was changed leave the scene as it
+// was, with all that is staged; any other failure makes it failed. Cost: an upload
+// of the staged vertices, one kernel for the vertices of each moved instance, and a
+// refit of the tree; Sync waits for the device. When refitting has doubled the
+// tree's cost, the tree is built anew as in Build.
 func (s *Scene) Sync(ctx context.Context) error {
 	if err := s.excludeReady(ctx); err != nil {
 		return err
@@ -117,7 +125,11 @@ func (s *Scene) Sync(ctx context.Context) error {
 	}
 	for _, i := range edited {
 		m := s.meshes[i]
-		m.vertices = m.staged // nil when only the device has them
+		if m.instance != nil {
+			m.instance.transform = m.instance.current()
+		} else {
+			m.vertices = m.staged // nil when only the device has them
+		}
 		if err := s.freeStaged(m); err != nil {
 			return s.failed("Sync", err)
 		}
@@ -131,17 +143,27 @@ func (s *Scene) Sync(ctx context.Context) error {
 	return nil
 }
 
-// stageAll brings staged host vertices to the device.
+// stageAll brings staged host vertices to the device, and moves instances. What
+// it returns is beside the tables, so that everything may still be refused.
 func (s *Scene) stageAll(ctx context.Context, edited []int) ([]cuda.Slice[float32], error) {
 	fresh := make([]cuda.Slice[float32], len(edited))
+	var moves []move
 	for k, i := range edited {
 		m := s.meshes[i]
-		if m.staged == nil {
-			continue
+		var err error
+		switch {
+		case m.instance != nil:
+			err = allocate(s, &fresh[k], 3*m.vertexCount)
+			moves = append(moves, move{i, fresh[k]})
+		case m.staged != nil:
+			err = upload(ctx, s, &fresh[k], m.staged)
 		}
-		if err := upload(ctx, s, &fresh[k], m.staged); err != nil {
+		if err != nil {
 			return nil, firstError(err, releaseAll(s, fresh))
 		}
+	}
+	if err := s.moveInstances(ctx, "Sync", s.tables, moves); err != nil {
+		return nil, firstError(err, releaseAll(s, fresh))
 	}
 	return fresh, nil
 }

@@ -61,6 +61,38 @@ extern "C" __global__ void __launch_bounds__(128) face_normals(const __grid_cons
     store3(p.normals, row, unit(face_vector(v0, v1, v2)));
 }
 
+// The vertices of an instance: those of its owner, moved.
+struct TransformVerticesParams {
+    const float* vertices; // of the owner
+    float* moved;          // of the instance
+    u64* first_bad;        // smallest shape << 32 | vertex that is not finite, or all ones
+    float rows[12];        // of the matrix (A | c)
+    i32 shape;             // of the instance
+    i64 row_begin;
+    i64 count;
+};
+
+// One row of A v + c, in this order on every path: gradients and oracles repeat it.
+__device__ __forceinline__ float transform_row(const float* row, f32x3 v)
+{
+    return fmadd(row[0], v.x, fmadd(row[1], v.y, fmadd(row[2], v.z, row[3])));
+}
+
+extern "C" __global__ void __launch_bounds__(128) transform_vertices(const __grid_constant__ TransformVerticesParams p)
+{
+    const i64 i = launch_row();
+    if (i >= p.count) {
+        return;
+    }
+    const i64 vertex = p.row_begin + i;
+    const f32x3 v = load3(p.vertices, vertex);
+    const f32x3 moved = {transform_row(p.rows, v), transform_row(p.rows + 4, v), transform_row(p.rows + 8, v)};
+    store3(p.moved, vertex, moved);
+    if (!is_finite(moved)) {
+        atomicMin(p.first_bad, (u64)p.shape << 32 | (u64)vertex);
+    }
+}
+
 // Writes the triangle of every face into its slot.
 struct PlaceTrianglesParams {
     const float* vertices;
