@@ -20,13 +20,12 @@ type optixDevice struct {
 	rtCores   uint32
 	cachePath string
 
-	support                 *cuda.Module
-	storeClosest, storeBare *cuda.Function
-	faceBoxes               *cuda.Function
-	searches                atomic.Int64 // that are not freed yet
-	mu                      sync.Mutex
-	programs                map[programKey]*once[*optixPrograms]
-	first                   OptiXTimes
+	support   *cuda.Module
+	faceBoxes *cuda.Function
+	searches  atomic.Int64 // that are not freed yet
+	mu        sync.Mutex
+	programs  map[programKey]*once[*optixPrograms]
+	first     OptiXTimes
 }
 
 // OptiXTimes are the times of creations that happen once per process and device.
@@ -60,12 +59,6 @@ func newOptixDevice(c *cuda.Context, table *optixabi.Table, log *slog.Logger) (_
 		return nil, err
 	}
 	if x.support, err = loadModule(c, "optix_support"); err != nil {
-		return nil, err
-	}
-	if x.storeClosest, err = x.support.Function(storeClosestKernel.Name); err != nil {
-		return nil, err
-	}
-	if x.storeBare, err = x.support.Function(storeBareKernel.Name); err != nil {
 		return nil, err
 	}
 	x.faceBoxes, err = x.support.Function(faceBoxesKernel.Name)

@@ -148,16 +148,16 @@ func (l *optixLane) destroy(x *optixDevice) error {
 	return firstError(append(errs, cuda.Free(l.params))...)
 }
 
-// launch enqueues one program per row on st. store is the kernel that writes its
-// parameters, params with the address behind them (fill), to the lane's memory.
-func (p *optixPrograms) launch(sc cuda.Scope, st *cuda.Stream, store *cuda.Function, rows int64, params func(to uint64) []byte) error {
+// launch enqueues one program per row on st. params are those of the kernel that
+// writes the launch parameters to the lane's memory, at address to.
+func (p *optixPrograms) launch(sc cuda.Scope, st *cuda.Stream, rows int64, params func(to uint64) []byte) error {
 	l, err := p.acquire(st)
 	if err != nil {
 		return err
 	}
 	defer p.release(l)
 	one := cuapi.Dim3{X: 1, Y: 1, Z: 1}
-	if err := sc.Launch(store, st, one, one, 0, params(l.params.Addr())); err != nil {
+	if err := sc.Launch(p.store, st, one, one, 0, params(l.params.Addr())); err != nil {
 		return err
 	}
 	l.stream = st

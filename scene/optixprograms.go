@@ -13,20 +13,22 @@ import (
 type programKind struct {
 	module            string
 	raygen, hit, miss string
+	anyHit            string // empty: none
 	payloads          int32
 	paramBytes        uint64
+	store             string // the kernel that writes launch parameters
 }
 
 var (
 	closestPrograms = &programKind{
 		module: closestRaygen.Module,
 		raygen: closestRaygen.Name, hit: closestHit.Name, miss: closestMiss.Name,
-		payloads: 2, paramBytes: paramSize[closestParams](),
+		payloads: 2, paramBytes: paramSize[closestParams](), store: storeClosestKernel.Name,
 	}
 	barePrograms = &programKind{
 		module: bareRaygen.Module,
 		raygen: bareRaygen.Name, hit: bareHit.Name, miss: bareMiss.Name,
-		payloads: 4, paramBytes: paramSize[bareParams](),
+		payloads: 4, paramBytes: paramSize[bareParams](), store: storeBareKernel.Name,
 	}
 )
 
@@ -49,6 +51,7 @@ type optixPrograms struct {
 	dev     *optixDevice
 	key     programKey
 	compile optixabi.PipelineCompileOptions
+	store   *cuda.Function
 	module  optixabi.Module
 	groups  []optixabi.ProgramGroup // ray generation, miss, hit
 	records cuda.Slice[uint8]
@@ -78,6 +81,9 @@ func (x *optixDevice) newPrograms(key programKey) (_ *optixPrograms, err error) 
 			err = firstError(err, p.destroy())
 		}
 	}()
+	if p.store, err = x.support.Function(key.kind.store); err != nil {
+		return nil, err
+	}
 	if err := p.build(); err != nil {
 		return nil, err
 	}
@@ -109,11 +115,17 @@ func (p *optixPrograms) build() error {
 		return err
 	}
 	x.took(&x.first.Module, start)
+	hit := optixabi.ProgramGroupDesc{
+		Kind: optixabi.GroupHitgroup, ClosestHit: optixabi.EntryPoint{Module: p.module, Name: kind.hit},
+	}
+	if kind.anyHit != "" {
+		hit.AnyHit = optixabi.EntryPoint{Module: p.module, Name: kind.anyHit}
+	}
 	return x.create(func() error {
 		groups, _, err := x.table.ProgramGroupCreate(x.handle, []optixabi.ProgramGroupDesc{
 			{Kind: optixabi.GroupRaygen, Program: optixabi.EntryPoint{Module: p.module, Name: kind.raygen}},
 			{Kind: optixabi.GroupMiss, Program: optixabi.EntryPoint{Module: p.module, Name: kind.miss}},
-			{Kind: optixabi.GroupHitgroup, ClosestHit: optixabi.EntryPoint{Module: p.module, Name: kind.hit}},
+			hit,
 		})
 		p.groups = groups
 		return err

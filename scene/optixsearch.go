@@ -62,24 +62,48 @@ func (s *Scene) newOptixSearch(ctx context.Context, t *tables) (_ search, box bo
 func (s *Scene) openOptixSearch(t *tables, origin string) (*optixSearch, error) {
 	var dev *optixDevice
 	var programs *optixPrograms
-	open := func() (err error) {
+	err := s.withFreePool(func() (err error) {
 		if dev, err = openOptix(s.ctx.Device(), s.log); err == nil {
 			programs, err = dev.programsFor(closestPrograms, levelsOf(t))
 		}
 		return err
-	}
-	err := open()
-	if outOfMemory(err) {
-		// OptiX allocates by itself, and what it needs may lie unused in our pool.
-		if err = s.ctx.Pool().Trim(); err == nil {
-			err = open()
-		}
-	}
+	})
 	if err != nil {
 		return nil, err
 	}
 	dev.searches.Add(1)
 	return &optixSearch{s: s, t: t, dev: dev, programs: programs, meshes: make([]optixMesh, len(t.shapes)), from: origin}, nil
+}
+
+// withFreePool runs f, in which OptiX allocates by itself. What it needs may lie
+// unused in our pool: f runs again with the pool emptied if memory is short.
+func (s *Scene) withFreePool(f func() error) error {
+	err := f()
+	if outOfMemory(err) {
+		if err = s.ctx.Pool().Trim(); err == nil {
+			err = f()
+		}
+	}
+	return err
+}
+
+// programsFor returns the programs of a kind for the structures of x. The first call
+// on a device compiles them.
+func (x *optixSearch) programsFor(kind *programKind) (p *optixPrograms, err error) {
+	err = x.s.withFreePool(func() (err error) {
+		p, err = x.dev.programsFor(kind, levelsOf(x.t))
+		return err
+	})
+	return p, err
+}
+
+// offsets are the first primitives of the shapes, for programs that find themselves
+// below instances; zero for a mesh alone.
+func (x *optixSearch) offsets() uint64 {
+	if len(x.meshes) > 1 {
+		return x.t.faceOffsets.Addr()
+	}
+	return 0
 }
 
 // levelsOf is the depth of the structures over t.
@@ -271,14 +295,11 @@ func (x *optixSearch) handle() optixabi.Traversable {
 
 func (x *optixSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error {
 	p := storeClosestParams{Params: closestParams{
-		Rays: rays, Winners: winners, Handle: uint64(x.handle()),
+		Rays: rays, Winners: winners, FaceOffsets: x.offsets(), Handle: uint64(x.handle()),
 	}}
-	if len(x.meshes) > 1 {
-		p.Params.FaceOffsets = x.t.faceOffsets.Addr()
-	}
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.Params.RowBegin = begin
-		return x.programs.launch(sc, st, x.dev.storeClosest, count, func(to uint64) []byte {
+		return x.programs.launch(sc, st, count, func(to uint64) []byte {
 			p.To = to
 			return cuda.ParamBytes(&p)
 		})
@@ -287,14 +308,14 @@ func (x *optixSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, 
 
 // traverseBare is traverse by the programs of the benchmark's probe.
 func (x *optixSearch) traverseBare(sc cuda.Scope, st *cuda.Stream, rays rayColumns, hits cuda.Slice[float32], begin, count int64) error {
-	programs, err := x.dev.programsFor(barePrograms, levelsOf(x.t))
+	programs, err := x.programsFor(barePrograms)
 	if err != nil {
 		return err
 	}
 	p := storeBareParams{Params: bareParams{Rays: rays, Hits: hits.Addr(), Handle: uint64(x.handle())}}
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.Params.RowBegin = begin
-		return programs.launch(sc, st, x.dev.storeBare, count, func(to uint64) []byte {
+		return programs.launch(sc, st, count, func(to uint64) []byte {
 			p.To = to
 			return cuda.ParamBytes(&p)
 		})
