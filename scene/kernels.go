@@ -20,6 +20,8 @@ type kernels struct {
 	validateMesh, faceNormals, transformVertices    *cuda.Function
 	placeTriangles, nodeBoxes, writeNodes, treeCost *cuda.Function
 	traverse, finalize                              *cuda.Function
+
+	sort once[*sortKernels]
 }
 
 func loadKernels(c *cuda.Context) (*kernels, error) {
@@ -82,6 +84,9 @@ func loadModule(c *cuda.Context, name string) (*cuda.Module, error) {
 
 func (k *kernels) close() error {
 	var first error
+	if sort, made := k.sort.take(); made {
+		first = sort.module.Close()
+	}
 	for _, m := range []*cuda.Module{k.geometry, k.intersect} {
 		if m != nil {
 			first = firstError(first, m.Close())
