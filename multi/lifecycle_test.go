@@ -146,14 +146,19 @@ func TestMutationsCancelledAnywhere(t *testing.T) {
 	drv, _, _ := emulator(t, 2)
 	s := newScene(t, drv, []int{0, 1}, anyFloor())
 	rng := rand.New(rand.NewPCG(3, 8))
-	m := soup(rng, 20)
-	build(t, s, m)
+	m, still, place := soup(rng, 20), soup(rng, 10), turned(rng)
+	still.Dynamic = false
+	build(t, s, m, still)
+	_, err := s.AddInstance(1, place, true)
+	require.NoError(t, err)
+	require.NoError(t, s.Build(bg))
 	b := randomBatch(rng, 40)
 	want := answer(t, s, b, scene.All)
 	for name, mutate := range map[string]func(context.Context) error{
 		"Build": s.Build,
 		"Sync": func(ctx context.Context) error {
 			require.NoError(t, s.UpdateMeshVertices(0, m.Vertices)) // the same ones
+			require.NoError(t, s.SetInstanceTransform(2, place))
 			return s.Sync(ctx)
 		},
 	} {

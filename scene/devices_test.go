@@ -119,6 +119,7 @@ func TestReplicaFollowsItsMaster(t *testing.T) {
 	}
 	require.ErrorIs(t, b.Replicate(background, a.Scene), scene.ErrNotReady)
 	a.add(first, meshQ())
+	id := a.instance(1, randomTransform(rng), true)
 	require.NoError(t, a.Build(background))
 	requireSame()
 
@@ -131,6 +132,9 @@ func TestReplicaFollowsItsMaster(t *testing.T) {
 	a.sync()
 	require.Equal(t, before.exact(), b.intersect(rays, scene.All).exact(), "the replica changed by itself")
 	requireSame() // refit
+	require.NoError(t, a.SetInstanceTransform(id, randomTransform(rng)))
+	a.sync()
+	requireSame()
 	a.update(0, randomSoup(rng, 300, .2))
 	a.sync()
 	requireSame() // rebuild

@@ -17,14 +17,15 @@ import (
 	"github.com/raymux/raymux/tests/gputest"
 )
 
-// life is everything that a scene does with the driver, step by step.
+// life is everything that a scene does with the driver, step by step. A triangle and
+// three metres beside it an instance of another one rise together.
 type life struct {
 	c      *cuda.Context
 	s      *scene.Scene
 	st     *cuda.Stream
 	o, d   cuda.Slice[float32]
 	mesh   scene.Mesh // on the device until a Build has copied it
-	height float32    // of the triangle by the last successful step
+	height float32    // of the triangles by the last successful step
 	trying float32    // by the step in progress
 	ending bool
 }
@@ -34,6 +35,9 @@ func (l *life) steps() []func() error {
 		return func() error {
 			l.trying = z
 			v := up(meshT(), z).Vertices
+			if err := l.s.SetInstanceTransform(2, shiftBy(vec{13, 0, z})); err != nil {
+				return err
+			}
 			if err := l.s.UpdateMeshVertices(0, v); err != nil {
 				return err
 			}
@@ -58,12 +62,14 @@ func (l *life) steps() []func() error {
 		func() (err error) { l.s, err = scene.New(l.c, scene.Options{}); return err },
 		func() (err error) { l.st, err = l.c.NewStream(cuda.StreamOptions{}); return err },
 		func() error {
-			_, err := l.s.AddMesh(dynamic(meshT()))
-			return err
+			_, first := l.s.AddMesh(dynamic(meshT()))
+			_, second := l.s.AddMesh(moved(meshT(), vec{-10, 0, 0}))
+			_, third := l.s.AddInstance(1, shiftBy(vec{13, 0, 0}), true)
+			return errors.Join(first, second, third)
 		},
 		l.build,
-		func() (err error) { l.o, err = cuda.Upload(background, l.st, i1.o); return err },
-		func() (err error) { l.d, err = cuda.Upload(background, l.st, i1.d); return err },
+		func() (err error) { l.o, err = cuda.Upload(background, l.st, below.o); return err },
+		func() (err error) { l.d, err = cuda.Upload(background, l.st, below.d); return err },
 		l.query,
 		sync(1, false),
 		l.query,
@@ -90,9 +96,12 @@ func (l *life) steps() []func() error {
 	}
 }
 
+// below is a ray up at each of the two triangles.
+var below = batch{o: []float32{.25, .25, -1, 3.25, .25, -1}, d: []float32{0, 0, 1, 0, 0, 1}}
+
 func (l *life) build() error { return l.s.Build(background) }
 
-// query checks the height of the triangle on the other stream.
+// query checks the height of the triangles on the other stream.
 func (l *life) query() error {
 	h, err := l.s.Intersect(background, scene.Rays{O: l.o, D: l.d}, scene.All, scene.OnStream(l.st))
 	if err != nil {
@@ -102,8 +111,8 @@ func (l *life) query() error {
 	if err := errors.Join(err, h.Close()); err != nil {
 		return err
 	}
-	if got[0] != 1+l.height && got[0] != 1+l.trying {
-		return fmt.Errorf("the triangle is at %v, not at %v or %v", got[0]-1, l.height, l.trying)
+	if got[0] != got[1] || got[0] != 1+l.height && got[0] != 1+l.trying {
+		return fmt.Errorf("the triangles are at %v and %v, not at %v or %v", got[0]-1, got[1]-1, l.height, l.trying)
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		s.rowsPerLaunch = rows
 		_, err = s.AddMesh(Mesh{Vertices: v, Faces: f})
 		require.NoError(t, err)
+		_, err = s.AddInstance(0, [16]float32{.5, .2, 0, .3, 0, .5, 0, .1, .1, 0, .7, 0, 15: 1}, false)
+		require.NoError(t, err)
 		require.NoError(t, s.Build(ctx))
 		rays := Rays{}
 		rays.O, err = cuda.Upload(ctx, s.Stream(), o)

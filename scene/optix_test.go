@@ -301,20 +301,22 @@ func optixLife(t *testing.T, arm func(*optixtest.Rig)) (*optixtest.Rig, error) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(22, 1))
 	meshes := []scene.Mesh{randomSoup(rng, 20, .4), dynamic(randomSoup(rng, 20, .4))}
-	end := moved(meshes[1], vec{.1, 0, 0})
+	end, turned := moved(meshes[1], vec{.1, 0, 0}), randomTransform(rng)
 	b := oddBatch(rng, 40)
 	r := optixtest.Open(t, 1, fakeoptix.Config{})
 	want := sceneOn(t, r.Driver.Devices()[0], scene.CUDA)
-	want.add(meshes[0], end)
+	want.add(meshes[0], end, transformed(meshes[0], turned))
 	require.NoError(t, want.Build(background))
 	table := want.intersect(b, scene.All)
 	s := sceneOn(t, r.Driver.Devices()[0], scene.OptiX)
 	s.add(meshes...)
+	s.instance(0, shiftBy(vec{2, 0, 0}), true)
 	rays := s.upload(b)
 	arm(r)
 	err := s.Build(background)
 	if err == nil {
 		require.NoError(t, s.UpdateMeshVertices(1, end.Vertices))
+		require.NoError(t, s.SetInstanceTransform(2, turned))
 		err = s.Sync(background)
 	}
 	var h *scene.Hits
@@ -332,6 +334,7 @@ func optixLife(t *testing.T, arm func(*optixtest.Rig)) (*optixtest.Rig, error) {
 		require.NoError(t, s.Build(background))
 	}
 	require.NoError(t, s.UpdateMeshVertices(1, end.Vertices))
+	require.NoError(t, s.SetInstanceTransform(2, turned))
 	require.NoError(t, s.Sync(background))
 	require.Equal(t, table.exact(), s.intersect(b, scene.All).exact())
 	return r, err
@@ -538,18 +541,24 @@ func TestOptixReplicas(t *testing.T) {
 	rng := rand.New(rand.NewPCG(25, 1))
 	for name, c := range map[string]struct {
 		meshes       []scene.Mesh
+		instances    int // of the first mesh; the second one is dynamic
 		incompatible bool
 		want         string
 	}{
-		"relocated":           {[]scene.Mesh{randomSoup(rng, 20, .4)}, false, "relocated"},
-		"relocated, several":  {[]scene.Mesh{randomSoup(rng, 20, .4), randomSoup(rng, 20, .4)}, false, "relocated"},
-		"rebuilt":             {[]scene.Mesh{randomSoup(rng, 20, .4)}, true, "rebuilt"},
-		"dynamic, so rebuilt": {[]scene.Mesh{randomSoup(rng, 20, .4), dynamic(randomSoup(rng, 20, .4))}, false, "rebuilt"},
+		"relocated":           {[]scene.Mesh{randomSoup(rng, 20, .4)}, 0, false, "relocated"},
+		"relocated, several":  {[]scene.Mesh{randomSoup(rng, 20, .4), randomSoup(rng, 20, .4)}, 0, false, "relocated"},
+		"rebuilt":             {[]scene.Mesh{randomSoup(rng, 20, .4)}, 0, true, "rebuilt"},
+		"dynamic, so rebuilt": {[]scene.Mesh{randomSoup(rng, 20, .4), dynamic(randomSoup(rng, 20, .4))}, 0, false, "rebuilt"},
+		"static instance":     {[]scene.Mesh{randomSoup(rng, 20, .4)}, 1, false, "relocated"},
+		"dynamic instance":    {[]scene.Mesh{randomSoup(rng, 20, .4)}, 3, false, "rebuilt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := optixtest.Open(t, 2, fakeoptix.Config{Incompatible: c.incompatible})
 			master, replica := sceneOn(t, r.Driver.Devices()[0], scene.OptiX), sceneOn(t, r.Driver.Devices()[1], scene.Auto)
 			master.add(c.meshes...)
+			for i := range c.instances {
+				master.instance(0, randomTransform(rng), i == 1)
+			}
 			require.NoError(t, master.Build(background))
 			require.NoError(t, replica.Replicate(background, master.Scene))
 			require.NoError(t, replica.Stream().Synchronize(background))
@@ -557,6 +566,15 @@ func TestOptixReplicas(t *testing.T) {
 			assert.Equal(t, scene.OptiX, replica.Backend())
 			b := oddBatch(rng, 64)
 			require.Equal(t, master.intersect(b, scene.All).exact(), replica.intersect(b, scene.All).exact())
+			if id := len(c.meshes) + 1; c.instances > 1 {
+				for _, by := range []transform{randomTransform(rng), stretch(3, 3, 3)} {
+					require.NoError(t, master.SetInstanceTransform(id, by))
+					require.NoError(t, master.Sync(background))
+					require.NoError(t, replica.Replicate(background, master.Scene))
+					require.Equal(t, master.geometry(), replica.geometry())
+					require.Equal(t, master.intersect(b, scene.All).exact(), replica.intersect(b, scene.All).exact())
+				}
+			}
 			for id, m := range c.meshes {
 				if !m.Dynamic {
 					continue
