@@ -83,3 +83,77 @@ func closestHits() error {
 	fmt.Println("face", ids)
 	return nil
 }
+
+// A triangle, and a copy of it beside it that moves up.
+func ExampleScene_AddInstance() {
+	if err := instances(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// [0 0 0 1 0 0 0 1 0 3 0 0 4 0 0 3 1 0]
+	// [0 0 0 1 0 0 0 1 0 3 0 5 4 0 5 3 1 5]
+}
+
+func instances() error {
+	driver, err := cuda.OpenEmulator(1) // cuda.Open for a GPU
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	device, err := driver.Device(0)
+	if err != nil {
+		return err
+	}
+	c, err := device.Retain()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s, err := scene.New(c, scene.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+
+	ctx := context.Background()
+	mesh, err := s.AddMesh(scene.Mesh{
+		Vertices: []float32{0, 0, 0, 1, 0, 0, 0, 1, 0},
+		Faces:    []int32{0, 1, 2},
+	})
+	if err != nil {
+		return err
+	}
+	at := [16]float32{
+		1, 0, 0, 3,
+		0, 1, 0, 0,
+		0, 0, 1, 0,
+		0, 0, 0, 1,
+	}
+	copied, err := s.AddInstance(mesh, at, true)
+	if err != nil {
+		return err
+	}
+	if err := s.Build(ctx); err != nil {
+		return err
+	}
+	if err := printVertices(ctx, s); err != nil {
+		return err
+	}
+	at[11] = 5 // the third row moves z
+	if err := s.SetInstanceTransform(copied, at); err != nil {
+		return err
+	}
+	if err := s.Sync(ctx); err != nil {
+		return err
+	}
+	return printVertices(ctx, s)
+}
+
+func printVertices(ctx context.Context, s *scene.Scene) error {
+	g, err := s.GlobalGeometry(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(g.Vertices)
+	return nil
+}

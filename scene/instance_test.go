@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/optixabi/fakeoptix"
 	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/gputest"
 	"github.com/raymux/raymux/tests/optixtest"
 )
 
@@ -376,4 +379,42 @@ func TestInstanceOutOfRangeAnywhere(t *testing.T) {
 	assert.Contains(t, arg.Detail, fmt.Sprintf("vertex %d ", first))
 	require.ErrorIs(t, r.Sync(background), scene.ErrNotReady)
 	r.requireVersions(0, 0, 0)
+}
+
+// bus counts the bytes that go to devices and come back.
+type bus struct {
+	cuapi.API
+	bytes atomic.Int64
+}
+
+func (b *bus) MemcpyHtoDAsync(dst cuapi.DevicePtr, src []byte, s cuapi.Stream) cuapi.Result {
+	b.bytes.Add(int64(len(src)))
+	return b.API.MemcpyHtoDAsync(dst, src, s)
+}
+
+func (b *bus) MemcpyDtoHAsync(dst []byte, src cuapi.DevicePtr, s cuapi.Stream) cuapi.Result {
+	b.bytes.Add(int64(len(dst)))
+	return b.API.MemcpyDtoHAsync(dst, src, s)
+}
+
+// Vertices of a moved instance do not cross the bus.
+func TestInstancesMoveOnTheDevice(t *testing.T) {
+	count := &bus{}
+	g := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
+		count.API = api
+		return count
+	})
+	r := openOn(t, g.Context(t, 0))
+	rng := rand.New(rand.NewPCG(11, 4))
+	m := randomSoup(rng, 2000, .1)
+	r.add(m)
+	id := r.instance(0, shiftBy(vec{1, 0, 0}), true)
+	require.NoError(t, r.Build(background))
+	vertices := int64(4 * len(m.Vertices))
+	require.Greater(t, count.bytes.Load(), vertices, "nothing is counted")
+	count.bytes.Store(0)
+	require.NoError(t, r.SetInstanceTransform(id, shiftBy(vec{0, 1, 0})))
+	r.sync()
+	require.Less(t, count.bytes.Load(), vertices/4)
+	require.Equal(t, transformed(m, shiftBy(vec{0, 1, 0})).Vertices, r.geometry().Vertices[len(m.Vertices):])
 }
