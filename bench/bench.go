@@ -114,6 +114,11 @@ func (r *run) measure() error {
 		}
 		fmt.Fprintf(r.warnings, "%s: finished in %.1f s\n", c.Name, time.Since(start).Seconds())
 	}
+	for _, name := range r.studies {
+		if err := r.study(name); err != nil {
+			return err
+		}
+	}
 	r.record.Machine.Contention = r.contention(r.record.Machine.Contention)
 	return nil
 }

@@ -24,6 +24,8 @@ type options struct {
 	warmup, repeat int
 	transport      chunked.Transport
 	backend        scene.Backend
+	studies        studyList
+	mesh           string
 	json           string
 	pin            string
 }
@@ -41,6 +43,9 @@ options:
   --warmup W, --repeat R            rounds before and while measuring (default: 2 and 7, on emulated devices 1 and 3)
   --transport auto|direct|copy      how remote rows travel (default: auto)
   --backend auto|cuda|optix         how rays find triangles (default: auto)
+  --study LIST|all                  then make tables on the master: geometry (tracers on several scenes) and batches (cost
+                                    per launch and per ray)
+  --mesh FILE                       a scanned mesh for the study geometry, .obj, .ply or .stl
   --json PATH                       write the record, - is standard output
   --pin PATH                        write the column digests of this run, merged into the committed ones; only after
                                     every check passed
@@ -63,6 +68,8 @@ func parseOptions(args []string) (options, error) {
 	atLeast(fs, "rays", 1, &rays)
 	fs.TextVar(&o.transport, "transport", chunked.Auto, "")
 	fs.Func("backend", "", func(s string) (err error) { o.backend, err = parseBackend(s); return err })
+	fs.Var(&o.studies, "study", "")
+	fs.StringVar(&o.mesh, "mesh", "", "")
 	fs.StringVar(&o.json, "json", "", "")
 	fs.StringVar(&o.pin, "pin", "", "")
 	if err := fs.Parse(args); err != nil {
@@ -81,6 +88,9 @@ func parseOptions(args []string) (options, error) {
 		if _, err := workload.Find(o.config); err != nil {
 			return o, usage("--config %q: use light, compute, mini or all", o.config)
 		}
+	}
+	if o.mesh != "" && !slices.Contains(o.studies, studyGeometry) {
+		return o, usage("--mesh %q: only the study geometry uses a mesh, add --study geometry", o.mesh)
 	}
 	return o, nil
 }

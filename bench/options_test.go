@@ -32,6 +32,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"--backend", "vulkan"}, "auto, cuda or optix"},
 		{[]string{"--transport", "pigeon"}, "transport"},
 		{[]string{"--accum-samples", "5"}, "accum-samples"},
+		{[]string{"--study", "everything"}, "not a study"},
+		{[]string{"--mesh", "a.ply"}, "add --study geometry"},
 		{[]string{"light"}, "unexpected argument"},
 		{[]string{"launch", "--batch", "0"}, "batch"},
 		{[]string{"launch", "--device", "first"}, "ordinal or emu"},
