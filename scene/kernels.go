@@ -15,11 +15,12 @@ const (
 
 // kernels are the loaded modules and functions of one context.
 type kernels struct {
-	geometry, intersect *cuda.Module
+	geometry, intersect, reflect *cuda.Module
 
 	validateMesh, faceNormals, transformVertices    *cuda.Function
 	placeTriangles, nodeBoxes, writeNodes, treeCost *cuda.Function
 	traverse, finalize                              *cuda.Function
+	traceChains, finalizeChains                     *cuda.Function
 
 	sort once[*sortKernels]
 }
@@ -65,13 +66,22 @@ func (k *kernels) load(c *cuda.Context) (err error) {
 	if k.traverse, err = k.intersect.Function(traverseKernel.Name); err != nil {
 		return err
 	}
-	k.finalize, err = k.intersect.Function(finalizeKernel.Name)
+	if k.finalize, err = k.intersect.Function(finalizeKernel.Name); err != nil {
+		return err
+	}
+	if k.reflect, err = loadModule(c, "reflect"); err != nil {
+		return err
+	}
+	if k.traceChains, err = k.reflect.Function(traceChainsKernel.Name); err != nil {
+		return err
+	}
+	k.finalizeChains, err = k.reflect.Function(finalizeChainsKernel.Name)
 	return err
 }
 
 // searches lists the kernels that walk the tree.
 func (k *kernels) searches() []*cuda.Function {
-	return []*cuda.Function{k.traverse}
+	return []*cuda.Function{k.traverse, k.traceChains}
 }
 
 func loadModule(c *cuda.Context, name string) (*cuda.Module, error) {
@@ -87,7 +97,7 @@ func (k *kernels) close() error {
 	if sort, made := k.sort.take(); made {
 		first = sort.module.Close()
 	}
-	for _, m := range []*cuda.Module{k.geometry, k.intersect} {
+	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.reflect} {
 		if m != nil {
 			first = firstError(first, m.Close())
 		}

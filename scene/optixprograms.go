@@ -25,6 +25,11 @@ var (
 		raygen: closestRaygen.Name, hit: closestHit.Name, miss: closestMiss.Name,
 		payloads: 2, paramBytes: paramSize[closestParams](), store: storeClosestKernel.Name,
 	}
+	reflectPrograms = &programKind{
+		module: reflectRaygen.Module,
+		raygen: reflectRaygen.Name, hit: reflectHit.Name, miss: reflectMiss.Name,
+		payloads: 2, paramBytes: paramSize[reflectParams](), store: storeReflectKernel.Name,
+	}
 	barePrograms = &programKind{
 		module: bareRaygen.Module,
 		raygen: bareRaygen.Name, hit: bareHit.Name, miss: bareMiss.Name,

@@ -25,6 +25,10 @@ type search interface {
 	// traverse enqueues the search of rows [begin, begin+count) on st and stores a
 	// primitive id or -1 in the same rows of winners.
 	traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error
+	// reflect enqueues the search of chains of at most so many bounces for rows
+	// [begin, begin+count) on st and stores bounces values per row at the same rows of
+	// primIDs: the primitives, then -1.
+	reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error
 	// origin says where the structures come from: built, copied, relocated or
 	// rebuilt.
 	origin() string

@@ -2,6 +2,7 @@
 // computes every continuous column from it. A row searched on another device
 // costs four bytes on the way back, and all searches share one finalize.
 
+#include "hit.cuh"
 #include "rays.cuh"
 #include "search.cuh"
 
@@ -68,43 +69,18 @@ struct FinalizeParams {
     i64 count;
 };
 
-struct Hit {
-    float t, b0, b1, b2;
-    f32x3 p, n;
-    i32 shape, prim, local;
-};
-
 // The columns of a winner. A winner of our own search always has them. One that
 // another tracer found may be edge-on to the canonical test, or outside the interval
 // by its t: such a row becomes a miss.
-__device__ __forceinline__ bool finalize_hit(Hit& h, const FinalizeParams& p, i64 row, i32 winner)
+__device__ __forceinline__ bool finalize_hit(SurfaceHit& h, const FinalizeParams& p, i64 row, i32 winner)
 {
     const f32x3 v0 = load3(p.vertices, p.faces[3 * (i64)winner]);
     const f32x3 v1 = load3(p.vertices, p.faces[3 * (i64)winner + 1]);
     const f32x3 v2 = load3(p.vertices, p.faces[3 * (i64)winner + 2]);
-    Frame f;
-    make_frame(f, load3(p.rays.o, row), load3(p.rays.d, row));
-    const Edges e = see_triangle(f, v0, v1, v2);
-    const float sum = edge_sum(e);
-    h.t = crossing_t(f, e, sum);
-    h.b0 = quot(e.u, sum);
-    h.b1 = quot(e.v, sum);
-    h.b2 = quot(e.w, sum);
-    if (sum == 0.0f || !is_finite(h.t) || !is_finite(h.b0) || !is_finite(h.b1) || !is_finite(h.b2)) {
+    if (!see_hit(h, load3(p.rays.o, row), load3(p.rays.d, row), v0, v1, v2)) {
         return false;
     }
-    if (h.t < RAY_T_MIN || h.t > row_t_max(p.rays, row)) {
-        return false;
-    }
-    const f32x3 e1 = sub(v1, v0);
-    const f32x3 e2 = sub(v2, v0);
-    h.p = f32x3{fmadd(h.b2, e2.x, fmadd(h.b1, e1.x, v0.x)), fmadd(h.b2, e2.y, fmadd(h.b1, e1.y, v0.y)),
-                fmadd(h.b2, e2.z, fmadd(h.b1, e1.z, v0.z))};
-    h.n = unit(cross(e1, e2));
-    h.prim = winner;
-    h.shape = p.shape_ids[winner];
-    h.local = winner - p.face_offsets[h.shape];
-    return true;
+    return !(h.t < RAY_T_MIN || h.t > row_t_max(p.rays, row));
 }
 
 extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant__ FinalizeParams p)
@@ -115,11 +91,17 @@ extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant
     }
     const i64 row = p.row_begin + i;
     const i32 winner = p.winners[row];
-    Hit h = {f32_inf(), 0.0f, 0.0f, 0.0f, {0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f}, -1, -1, -1};
+    SurfaceHit h = {f32_inf(), 0.0f, 0.0f, 0.0f, {0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f}};
+    i32 prim = -1;
+    i32 shape = -1;
+    i32 local = -1;
     if (winner >= 0) {
-        Hit hit;
+        SurfaceHit hit;
         if (finalize_hit(hit, p, row, winner)) {
             h = hit;
+            prim = winner;
+            shape = p.shape_ids[winner];
+            local = winner - p.face_offsets[shape];
         }
     }
     p.t[row] = plus_zero(h.t);
@@ -140,15 +122,15 @@ extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant
         store3(p.barycentric, row, f32x3{h.b0, h.b1, h.b2});
     }
     if (p.shape_id) {
-        p.shape_id[row] = h.shape;
+        p.shape_id[row] = shape;
     }
     if (p.prim_id) {
-        p.prim_id[row] = h.prim;
+        p.prim_id[row] = prim;
     }
     if (p.local_prim_id) {
-        p.local_prim_id[row] = h.local;
+        p.local_prim_id[row] = local;
     }
     if (p.global_prim_id) {
-        p.global_prim_id[row] = h.prim;
+        p.global_prim_id[row] = prim;
     }
 }

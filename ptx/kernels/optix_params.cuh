@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rays.cuh"
+#include "reflect.cuh"
 
 struct ClosestParams {
     RayColumns rays;
@@ -11,6 +12,17 @@ struct ClosestParams {
     const i32* face_offsets;
     u64 handle;
     i64 row_begin;
+};
+
+// Chains of at most so many bounces, stored as primitives [rows, bounces].
+struct ReflectParams {
+    RayColumns rays;
+    Surfaces surfaces;
+    i32* prim_ids;
+    const i32* face_offsets; // as above
+    u64 handle;
+    i64 row_begin;
+    i64 bounces;
 };
 
 // A row of hits: t, the primitive's bits, and the weights of the second and third

@@ -1,0 +1,168 @@
+// Chains of specular reflections in two steps, like closest hits: one kernel follows
+// every ray from surface to surface and stores the winner of each bounce, finalize
+// replays the chains from the winners without searching. A bounce costs four bytes
+// on the way back from another device.
+
+#include "reflect.cuh"
+#include "search.cuh"
+
+struct TraceChainsParams {
+    SearchParams search;
+    RayColumns rays;
+    Surfaces surfaces;
+    i32* prim_ids; // [rows, bounces]
+    i32 bounces;
+};
+
+// Origin and direction of every lane's leg. A search needs all registers that a thread
+// has, and these six values only when it has ended.
+__shared__ float chain_legs[6][SEARCH_THREADS];
+
+// A row's searches are the legs of its chain. The next leg starts in the lane that has
+// ended the last one, while the others go on with theirs.
+struct ChainOfHits {
+    const TraceChainsParams& p;
+    i32 bounce;
+
+    __device__ __forceinline__ void keep_leg(f32x3 o, f32x3 d)
+    {
+        const u32 lane = threadIdx.x;
+        chain_legs[0][lane] = o.x;
+        chain_legs[1][lane] = o.y;
+        chain_legs[2][lane] = o.z;
+        chain_legs[3][lane] = d.x;
+        chain_legs[4][lane] = d.y;
+        chain_legs[5][lane] = d.z;
+    }
+
+    __device__ __forceinline__ bool begin(Search& s, i64 row)
+    {
+        s.best.id = -1;
+        bounce = 0;
+        if (row_active(p.rays, row)) {
+            const f32x3 o = load3(p.rays.o, row);
+            const f32x3 d = load3(p.rays.d, row);
+            const float t_max = row_t_max(p.rays, row);
+            if (can_hit(o, d, t_max)) {
+                keep_leg(o, d);
+                start(s, o, d, t_max, p.search.pool);
+            }
+        }
+        return true; // its slots are stored with those of the other lanes
+    }
+
+    __device__ __forceinline__ void meet(Search& s, float t, i32 id)
+    {
+        offer(s.best, bounce == 0 ? RAY_T_MIN : 0.0f, t, id);
+    }
+
+    __device__ __forceinline__ bool proceed(Search& s, i64 row)
+    {
+        i32* const slots = p.prim_ids + row * p.bounces;
+        const i32 winner = s.best.id;
+        slots[bounce++] = winner;
+        s.best.id = -1;
+        if (winner >= 0 && bounce < p.bounces && next_leg(s, winner)) {
+            return true;
+        }
+        for (; bounce < p.bounces; bounce++) {
+            slots[bounce] = -1;
+        }
+        return false;
+    }
+
+    __device__ __forceinline__ bool next_leg(Search& s, i32 winner)
+    {
+        const u32 lane = threadIdx.x;
+        const f32x3 o = {chain_legs[0][lane], chain_legs[1][lane], chain_legs[2][lane]};
+        f32x3 d = {chain_legs[3][lane], chain_legs[4][lane], chain_legs[5][lane]};
+        Bounce b;
+        if (!bounce_off(b, o, d, p.surfaces, winner)) {
+            return false;
+        }
+        d = next_direction(b, d);
+        const f32x3 q = restart_point(b);
+        if (!can_hit(q, d, F32_MAX)) {
+            return false;
+        }
+        keep_leg(b.hit.p, d);
+        start(s, q, d, F32_MAX, p.search.pool);
+        return true;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8)
+    trace_chains(const __grid_constant__ TraceChainsParams p)
+{
+    ChainOfHits job{p, 0};
+    search_rows(job, p.search);
+}
+
+// Columns that were not asked for are null. prim_ids holds the winners and stays as it
+// is but for the end of a chain that another tracer took too far.
+struct FinalizeChainsParams {
+    RayColumns rays;
+    Surfaces surfaces;
+    i32* prim_ids;
+    u8* valid;
+    float* t;
+    float* image_sources;
+    float* hit_points;
+    float* normals;
+    float* barycentric;
+    i64 row_begin;
+    i64 count;
+    i32 bounces;
+};
+
+extern "C" __global__ void __launch_bounds__(128) finalize_chains(const __grid_constant__ FinalizeChainsParams p)
+{
+    const i64 i = launch_row();
+    if (i >= p.count) {
+        return;
+    }
+    const i64 row = p.row_begin + i;
+    const i64 first = row * p.bounces;
+    f32x3 o = load3(p.rays.o, row);
+    f32x3 d = load3(p.rays.d, row);
+    f32x3 image = o;
+    bool alive = true;
+    for (i32 k = 0; k < p.bounces; k++) {
+        const i64 slot = first + k;
+        const i32 winner = p.prim_ids[slot];
+        Bounce b;
+        alive = alive && winner >= 0 && bounce_off(b, o, d, p.surfaces, winner);
+        // A winner of our own search lies in the interval of the first leg. The t of one
+        // that another tracer found may not.
+        if (alive && k == 0) {
+            alive = !(b.hit.t < RAY_T_MIN || b.hit.t > row_t_max(p.rays, row));
+        }
+        if (alive) {
+            image = next_image(b, image);
+            d = next_direction(b, d);
+            o = b.hit.p;
+        } else {
+            b.hit.t = f32_inf();
+            b.hit.b1 = b.hit.b2 = 0.0f;
+            image = o = b.hit.n = f32x3{0.0f, 0.0f, 0.0f};
+            if (winner >= 0) {
+                p.prim_ids[slot] = -1;
+            }
+        }
+        p.valid[slot] = alive;
+        p.t[slot] = plus_zero(b.hit.t);
+        if (p.image_sources) {
+            store3(p.image_sources, slot, image);
+        }
+        if (p.hit_points) {
+            store3(p.hit_points, slot, o);
+        }
+        if (p.normals) {
+            store3(p.normals, slot, b.hit.n);
+        }
+        if (p.barycentric) {
+            p.barycentric[2 * slot] = plus_zero(b.hit.b1);
+            p.barycentric[2 * slot + 1] = plus_zero(b.hit.b2);
+        }
+    }
+}
