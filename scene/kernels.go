@@ -22,6 +22,9 @@ type kernels struct {
 	traverse, finalize                              *cuda.Function
 	traceChains, finalizeChains                     *cuda.Function
 
+	visibility *cuda.Module
+	visible    [visibleKinds]*cuda.Function
+
 	sort once[*sortKernels]
 }
 
@@ -69,6 +72,9 @@ func (k *kernels) load(c *cuda.Context) (err error) {
 	if k.finalize, err = k.intersect.Function(finalizeKernel.Name); err != nil {
 		return err
 	}
+	if err = k.loadVisible(c); err != nil {
+		return err
+	}
 	if k.reflect, err = loadModule(c, "reflect"); err != nil {
 		return err
 	}
@@ -81,7 +87,7 @@ func (k *kernels) load(c *cuda.Context) (err error) {
 
 // searches lists the kernels that walk the tree.
 func (k *kernels) searches() []*cuda.Function {
-	return []*cuda.Function{k.traverse, k.traceChains}
+	return append([]*cuda.Function{k.traverse, k.traceChains}, k.visible[:]...)
 }
 
 func loadModule(c *cuda.Context, name string) (*cuda.Module, error) {
@@ -97,7 +103,7 @@ func (k *kernels) close() error {
 	if sort, made := k.sort.take(); made {
 		first = sort.module.Close()
 	}
-	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.reflect} {
+	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.visibility, k.reflect} {
 		if m != nil {
 			first = firstError(first, m.Close())
 		}

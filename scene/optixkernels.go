@@ -27,6 +27,18 @@ type storeBareParams struct {
 	To     uint64
 }
 
+type optixVisibleParams struct {
+	Rows        visibleRows
+	FaceOffsets uint64
+	Handle      uint64
+	RowBegin    int64
+}
+
+type storeVisibleParams struct {
+	Params optixVisibleParams
+	To     uint64
+}
+
 type faceBoxesParams struct {
 	Vertices  uint64
 	Faces     uint64
@@ -41,6 +53,7 @@ type faceBoxesParams struct {
 var (
 	storeClosestKernel = ptx.Entry[storeClosestParams]{Module: "optix_support", Name: "store_closest"}
 	storeBareKernel    = ptx.Entry[storeBareParams]{Module: "optix_support", Name: "store_bare"}
+	storeVisibleKernel = ptx.Entry[storeVisibleParams]{Module: "optix_support", Name: "store_visible"}
 	faceBoxesKernel    = ptx.Entry[faceBoxesParams]{Module: "optix_support", Name: "face_boxes"}
 )
 
@@ -54,4 +67,9 @@ var (
 	bareRaygen = ptx.Entry[bareParams]{Module: "optix_bare", Name: "__raygen__bare"}
 	bareHit    = ptx.Entry[struct{}]{Module: "optix_bare", Name: "__closesthit__bare"}
 	bareMiss   = ptx.Entry[struct{}]{Module: "optix_bare", Name: "__miss__bare"}
+
+	visibleRaygen = ptx.Entry[optixVisibleParams]{Module: "optix_visible", Name: "__raygen__visible"}
+	visibleHit    = ptx.Entry[struct{}]{Module: "optix_visible", Name: "__closesthit__visible"}
+	visibleAnyHit = ptx.Entry[struct{}]{Module: "optix_visible", Name: "__anyhit__visible"}
+	visibleMiss   = ptx.Entry[struct{}]{Module: "optix_visible", Name: "__miss__visible"}
 )

@@ -16,26 +16,37 @@ type programKind struct {
 	anyHit            string // empty: none
 	payloads          int32
 	paramBytes        uint64
-	store             string // the kernel that writes launch parameters
+	// store finds the kernel that writes launch parameters.
+	store func(*cuda.Module) (*cuda.Function, error)
 }
 
 var (
 	closestPrograms = &programKind{
 		module: closestRaygen.Module,
 		raygen: closestRaygen.Name, hit: closestHit.Name, miss: closestMiss.Name,
-		payloads: 2, paramBytes: paramSize[closestParams](), store: storeClosestKernel.Name,
+		payloads: 2, paramBytes: paramSize[closestParams](), store: function(storeClosestKernel),
 	}
 	reflectPrograms = &programKind{
 		module: reflectRaygen.Module,
 		raygen: reflectRaygen.Name, hit: reflectHit.Name, miss: reflectMiss.Name,
-		payloads: 2, paramBytes: paramSize[reflectParams](), store: storeReflectKernel.Name,
+		payloads: 2, paramBytes: paramSize[reflectParams](), store: function(storeReflectKernel),
+	}
+	visiblePrograms = &programKind{
+		module: visibleRaygen.Module,
+		raygen: visibleRaygen.Name, hit: visibleHit.Name, miss: visibleMiss.Name, anyHit: visibleAnyHit.Name,
+		payloads: 4, paramBytes: paramSize[optixVisibleParams](), store: function(storeVisibleKernel),
 	}
 	barePrograms = &programKind{
 		module: bareRaygen.Module,
 		raygen: bareRaygen.Name, hit: bareHit.Name, miss: bareMiss.Name,
-		payloads: 4, paramBytes: paramSize[bareParams](), store: storeBareKernel.Name,
+		payloads: 4, paramBytes: paramSize[bareParams](), store: function(storeBareKernel),
 	}
 )
+
+// function finds an entry in its module.
+func function[P any](e ptx.Entry[P]) func(*cuda.Module) (*cuda.Function, error) {
+	return func(m *cuda.Module) (*cuda.Function, error) { return m.Function(e.Name) }
+}
 
 // paramSize is the size of a parameter struct.
 func paramSize[P any]() uint64 {
@@ -86,7 +97,7 @@ func (x *optixDevice) newPrograms(key programKey) (_ *optixPrograms, err error) 
 			err = firstError(err, p.destroy())
 		}
 	}()
-	if p.store, err = x.support.Function(key.kind.store); err != nil {
+	if p.store, err = key.kind.store(x.support); err != nil {
 		return nil, err
 	}
 	if err := p.build(); err != nil {

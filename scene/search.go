@@ -9,7 +9,8 @@ import (
 // search finds the first triangle of every ray in the committed geometry of one
 // scene. Every backend has one, and nothing else in the package knows which. A
 // search belongs to one set of tables, whose vertices it reads; its methods are
-// called by the holder of an exclusive turn, traverse by the holder of any.
+// called by the holder of an exclusive turn, those that enqueue a search by the holder
+// of any.
 type search interface {
 	// update follows the vertices of the edited shapes, which have changed in the
 	// tables. It may rebuild, and waits for the device. It returns the box around
@@ -29,6 +30,9 @@ type search interface {
 	// [begin, begin+count) on st and stores bounces values per row at the same rows of
 	// primIDs: the primitives, then -1.
 	reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error
+	// visible enqueues the search of rows [begin, begin+count) on st and stores their
+	// results.
+	visible(sc cuda.Scope, st *cuda.Stream, rows visibleRows, begin, count int64) error
 	// origin says where the structures come from: built, copied, relocated or
 	// rebuilt.
 	origin() string

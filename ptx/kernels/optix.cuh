@@ -50,6 +50,20 @@ __device__ __forceinline__ void optix_set_payload(u32 number, u32 value)
     asm volatile("call (), _optix_set_payload, (%0, %1);" : : "r"(number), "r"(value));
 }
 
+__device__ __forceinline__ u32 optix_payload(u32 number)
+{
+    u32 value;
+    asm volatile("call (%0), _optix_get_payload, (%1);" : "=r"(value) : "r"(number));
+    return value;
+}
+
+// In an any-hit program: the ray goes on as if the triangle were not there. Does not
+// return.
+__device__ __forceinline__ void optix_ignore_intersection()
+{
+    asm volatile("call (), _optix_ignore_intersection, ();");
+}
+
 // OptiX accepts hits below its upper bound, we up to t_max: the next larger number.
 // A hit at the largest number of all cannot be told from no bound.
 __device__ __forceinline__ float open_bound(float t_max)
@@ -59,6 +73,8 @@ __device__ __forceinline__ float open_bound(float t_max)
 
 // Bits of the flags of a trace.
 #define OPTIX_DISABLE_ANY_HIT 1u
+#define OPTIX_FIRST_HIT 4u // any hit ends the search
+#define OPTIX_DISABLE_CLOSEST_HIT 8u
 
 // Traces a ray with up to four payload words through all instances. Programs come
 // from the first hit and the first miss record of the binding table.

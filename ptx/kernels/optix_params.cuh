@@ -3,6 +3,7 @@
 
 #include "rays.cuh"
 #include "reflect.cuh"
+#include "visible.cuh"
 
 struct ClosestParams {
     RayColumns rays;
@@ -23,6 +24,13 @@ struct ReflectParams {
     u64 handle;
     i64 row_begin;
     i64 bounces;
+};
+
+struct OptixVisibleParams {
+    VisibleRows rows;
+    const i32* face_offsets; // as above
+    u64 handle;
+    i64 row_begin;
 };
 
 // A row of hits: t, the primitive's bits, and the weights of the second and third

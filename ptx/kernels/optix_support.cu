@@ -35,6 +35,16 @@ extern "C" __global__ void store_reflect(const __grid_constant__ StoreReflectPar
     *p.to = p.params;
 }
 
+struct StoreVisibleParams {
+    OptixVisibleParams params;
+    OptixVisibleParams* to;
+};
+
+extern "C" __global__ void store_visible(const __grid_constant__ StoreVisibleParams p)
+{
+    *p.to = p.params;
+}
+
 // Sum of the areas of the triangles' boxes, which tells how far refitting has
 // spoilt a structure, and the box around all of them. Thread i takes the faces
 // i, i + count, ... and stores its part; the host joins the parts in order.
