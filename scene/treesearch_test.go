@@ -15,10 +15,13 @@ import (
 )
 
 // treeOf builds a scene of one dynamic mesh on the CUDA backend.
-func treeOf(t *testing.T, c *cuda.Context, vertices []float32, faces []int32) (*Scene, *treeSearch) {
+func treeOf(t *testing.T, c *cuda.Context, vertices []float32, faces []int32, change ...func(*Scene)) (*Scene, *treeSearch) {
 	t.Helper()
 	s, err := New(c, Options{Backend: CUDA})
 	require.NoError(t, err)
+	for _, f := range change {
+		f(s)
+	}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	_, err = s.AddMesh(Mesh{Vertices: vertices, Faces: faces, NoEdges: true, Dynamic: true})
 	require.NoError(t, err)
@@ -100,8 +103,8 @@ func (p *poolTree) node(i uint32) (box bounds) {
 		head := w[k]
 		step := p.size * math.Ldexp(1, int(head>>8&31)-31)
 		extent := float64(box.hi[k]) - float64(box.lo[k])
-		require.LessOrEqual(p.t, step, max(2*(extent+cell)/252, p.size*0x1p-30), "axis %d: a finer step would do", k)
-		at := p.origin[k] + float64(head>>13)*cell
+		require.LessOrEqual(p.t, step, max(2*(extent+2*cell)/252, p.size*0x1p-30), "axis %d: a finer step would do", k)
+		at := p.origin[k] + float64(head>>9)*p.size*0x1p-23
 		plane := func(word, place int) float64 {
 			return at + float64(w[word+place/4]>>(8*(place%4))&255)*step
 		}

@@ -1,7 +1,7 @@
 // Kernels of Build and Sync: validation of geometry that is already on the device,
 // derived tables, and the boxes of the triangle tree.
 
-#include "tree.cuh"
+#include "shape.cuh"
 
 // The smallest offending vertex and face, or all ones.
 struct ValidateMeshParams {
@@ -121,39 +121,6 @@ extern "C" __global__ void __launch_bounds__(128) place_triangles(const __grid_c
                                      float4{0.0f, 0.0f, 0.0f, 0.0f}};
 }
 
-struct Box {
-    f32x3 lo, hi;
-};
-
-__device__ __forceinline__ Box empty_box()
-{
-    return Box{{F32_MAX, F32_MAX, F32_MAX}, {-F32_MAX, -F32_MAX, -F32_MAX}};
-}
-
-__device__ __forceinline__ void grow(Box& b, f32x3 lo, f32x3 hi)
-{
-    b.lo = f32x3{fminf(b.lo.x, lo.x), fminf(b.lo.y, lo.y), fminf(b.lo.z, lo.z)};
-    b.hi = f32x3{fmaxf(b.hi.x, hi.x), fmaxf(b.hi.y, hi.y), fmaxf(b.hi.z, hi.z)};
-}
-
-__device__ __forceinline__ void grow(Box& b, float4 v)
-{
-    const f32x3 point = {v.x, v.y, v.z};
-    grow(b, point, point);
-}
-
-// The part of a node that does not move: what the host decides.
-struct Shape {
-    i32 slot;        // of the node
-    i32 base;        // slot of its first child
-    i32 first_inner; // number of its first inner child; the others follow
-    i32 masks;       // places of inner children, of triangles << 8
-};
-
-__device__ __forceinline__ u32 inner_places(const Shape& s) { return (u32)s.masks & 255; }
-__device__ __forceinline__ u32 triangle_places(const Shape& s) { return (u32)s.masks >> 8 & 255; }
-__device__ __forceinline__ u32 all_places(const Shape& s) { return inner_places(s) | triangle_places(s); }
-
 // The exact box of the child at a place.
 __device__ __forceinline__ Box child_box(const Shape& s, const Triangle* pool, const Box* boxes, u32 place)
 {
@@ -235,24 +202,26 @@ __device__ __forceinline__ Grid make_grid(const Box& root)
 
 // One axis of a node on the grid.
 struct AxisGrid {
-    u32 head;          // cell and step exponent as in Node
+    u32 head;          // as in Node
     double origin, per; // plane q is at origin + q / per
 };
 
-__device__ __forceinline__ AxisGrid make_axis(const Grid& g, float origin, float lo, float hi)
+__device__ __forceinline__ AxisGrid make_axis(const Grid& g, float origin, float lo, float hi, u32 mask)
 {
     const i32 size = exponent_of(g);
     const double cell = power_of_two(size - TREE_CELL_BITS);
-    // The least step with which 252 steps reach across the box and one cell more:
-    // the origin is up to a cell too low, and three steps are for margins.
-    const double need = __dmul_rn(__dadd_rn(__dsub_rn((double)hi, (double)lo), cell), 1.0 / 252);
+    // The least step with which 252 steps reach across the box and two cells more:
+    // the node begins up to two cells too low, and three steps are for margins.
+    const double need = __dmul_rn(__dadd_rn(__dsub_rn((double)hi, (double)lo), __dadd_rn(cell, cell)), 1.0 / 252);
     const i32 e = max(1, min(exponent_of(need) + 1 - size + TREE_STEP_BIAS, 31));
     const double step = power_of_two(e - TREE_STEP_BIAS + size);
     const double from = __dsub_rn((double)lo, __dmul_rn(step, TREE_PLANE_MARGIN));
     const double cells = __dmul_rn(__dsub_rn(from, (double)origin), power_of_two(TREE_CELL_BITS - size));
-    const double at = fmin(fmax(floor(cells), 0.0), (double)((1 << TREE_CELL_BITS) - 1));
-    return AxisGrid{(u32)__double2int_rn(at) << 13 | (u32)e << 8,
-                    __dadd_rn((double)origin, __dmul_rn(at, cell)), power_of_two(TREE_STEP_BIAS - e - size)};
+    // One cell lower, because what stands below the cell in the head adds to it.
+    const double at = fmin(fmax(__dsub_rn(floor(cells), 1.0), 0.0), (double)((1 << TREE_CELL_BITS) - 1));
+    const u32 head = (u32)__double2int_rn(at) << 13 | (u32)e << 8 | mask;
+    const double begin = __dmul_rn((double)(head >> 9), power_of_two(size - 23));
+    return AxisGrid{head, __dadd_rn((double)origin, begin), power_of_two(TREE_STEP_BIAS - e - size)};
 }
 
 __device__ __forceinline__ u32 to_byte(double q) { return (u32)__double2int_rn(fmin(fmax(q, 0.0), 255.0)); }
@@ -281,9 +250,9 @@ extern "C" __global__ void __launch_bounds__(128) write_nodes(const __grid_const
     }
     const Shape s = p.shapes[n];
     const Box box = p.boxes[n];
-    const AxisGrid x = make_axis(grid, grid.origin.x, box.lo.x, box.hi.x);
-    const AxisGrid y = make_axis(grid, grid.origin.y, box.lo.y, box.hi.y);
-    const AxisGrid z = make_axis(grid, grid.origin.z, box.lo.z, box.hi.z);
+    const AxisGrid x = make_axis(grid, grid.origin.x, box.lo.x, box.hi.x, inner_places(s));
+    const AxisGrid y = make_axis(grid, grid.origin.y, box.lo.y, box.hi.y, triangle_places(s));
+    const AxisGrid z = make_axis(grid, grid.origin.z, box.lo.z, box.hi.z, 0);
     uint2 lower[3] = {};
     uint2 upper[3] = {};
     const u32 all = all_places(s);
@@ -302,8 +271,8 @@ extern "C" __global__ void __launch_bounds__(128) write_nodes(const __grid_const
         }
     }
     Node node;
-    node.head[0] = x.head | inner_places(s);
-    node.head[1] = y.head | triangle_places(s);
+    node.head[0] = x.head;
+    node.head[1] = y.head;
     node.head[2] = z.head;
     node.base = (u32)s.base;
 #pragma unroll

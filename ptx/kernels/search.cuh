@@ -7,8 +7,9 @@
 
 #define SEARCH_THREADS 128
 
-// Groups that a search has left behind, at most one per level of the tree but the
-// last. The host sizes this memory by the depth of the tree.
+// An empty group for every thread, and groups that its search has left behind, at
+// most one per level of the tree but the last. The host sizes this memory by the depth
+// of the tree.
 extern __shared__ uint2 search_stack[];
 
 // What every kernel that searches is told. Any number of blocks searches all rows.
@@ -32,48 +33,73 @@ struct Search {
     Winner best;
     float bound;
     Group inner, triangles;
-    u32 top; // where the next group goes: the thread's index plus SEARCH_THREADS per group
+    u32 top; // address of the last group that was left behind, or of the empty one
 };
 
 __device__ __forceinline__ bool is_done(const Search& s) { return is_empty(s.inner) && is_empty(s.triangles); }
+
+// Shared memory by its own addresses: half the registers of a pointer, and for every
+// access to a variable the assembler would make the address anew.
+__device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+
+__device__ __forceinline__ Group load_group(u32 at)
+{
+    Group g;
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(g.base), "=r"(g.bits) : "r"(at));
+    return g;
+}
+
+__device__ __forceinline__ void store_group(u32 at, Group g)
+{
+    asm volatile("st.shared.v2.u32 [%0], {%1, %2};" : : "r"(at), "r"(g.base), "r"(g.bits));
+}
+
+__device__ __forceinline__ u32 load_place(u32 at)
+{
+    u32 place;
+    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(place) : "r"(at));
+    return place;
+}
+
+__device__ __shared__ VisitOrder search_order;
 
 // Starts a search along a ray that can hit something up to t_max, unless it misses
 // the whole scene.
 __device__ __forceinline__ void start(Search& s, f32x3 o, f32x3 d, float t_max, const Node* pool)
 {
-    if (!prepare_boxes(s.boxes, o, d, (const Grid*)pool)) {
+    if (!prepare_boxes(s.boxes, o, d, (const Grid*)pool, shared_address(&search_order))) {
         return;
     }
     make_frame(s.frame, o, d);
     s.best.t = fminf(t_max, F32_MAX);
     s.bound = cull_bound(s.boxes, s.best.t);
     s.inner = Group{TREE_ROOT, 0x101};
+    s.top = shared_address(search_stack + threadIdx.x);
 }
 
 // Ends a search early: what it has not looked at does not matter any more.
 __device__ __forceinline__ void stop(Search& s)
 {
     s.inner = s.triangles = Group{0, 0};
-    s.top = threadIdx.x;
 }
 
 // Visits the nearest child of the current group, which is not empty, and moves on
 // to what is below it or back to what was left behind.
-__device__ __forceinline__ void visit(Search& s, const Node* pool, const u8* first)
+__device__ __forceinline__ void visit(Search& s, const Node* pool)
 {
-    const u32 slot = take(s.inner, first[s.boxes.octant | (s.inner.bits & 255)]);
+    const u32 slot = take(s.inner, load_place(s.boxes.order + (s.inner.bits & 255)));
     Group below;
     test_node(below, s.triangles, s.boxes, pool + slot, s.bound);
     if (!is_empty(below)) {
         if (!is_empty(s.inner)) {
-            search_stack[s.top] = uint2{s.inner.base, s.inner.bits};
-            s.top += SEARCH_THREADS;
+            s.top += SEARCH_THREADS * sizeof(Group);
+            store_group(s.top, s.inner);
         }
         s.inner = below;
-    } else if (is_empty(s.inner) && s.top >= SEARCH_THREADS) {
-        s.top -= SEARCH_THREADS;
-        const uint2 g = search_stack[s.top];
-        s.inner = Group{g.x, g.y};
+    } else if (is_empty(s.inner)) {
+        // Nothing is left where this finds the empty group, and top does not matter.
+        s.inner = load_group(s.top);
+        s.top -= SEARCH_THREADS * sizeof(Group);
     }
 }
 
@@ -106,9 +132,9 @@ template <class Job> __device__ __forceinline__ void test_triangles(Job& job, Se
 // proceed.
 template <class Job> __device__ __forceinline__ void search_rows(Job& job, const SearchParams& p)
 {
-    __shared__ VisitOrder order;
-    static_assert(sizeof(order) == 16 * SEARCH_THREADS, "one load per thread");
-    ((uint4*)order.first)[threadIdx.x] = ((const uint4*)visit_order.first)[threadIdx.x];
+    static_assert(sizeof(search_order) == 16 * SEARCH_THREADS, "one load per thread");
+    ((uint4*)search_order.first)[threadIdx.x] = ((const uint4*)visit_order.first)[threadIdx.x];
+    store_group(shared_address(search_stack + threadIdx.x), Group{0, 0});
     __syncthreads();
 
     const u32 warp = 0xffffffff;
@@ -164,7 +190,7 @@ template <class Job> __device__ __forceinline__ void search_rows(Job& job, const
                 break;
             }
             if (ready) {
-                visit(s, p.pool, order.first);
+                visit(s, p.pool);
             }
         }
         if (!is_empty(s.triangles)) {

@@ -16,11 +16,14 @@
 //
 //   head[k] = grid cell << 13 | step exponent << 8 | mask,   k = 0, 1, 2
 //             mask of head[0]: places of inner nodes, of head[1]: of triangles
+//             all but the last nine bits of the whole word are where the node begins
 //   base    = slot of the first child; the others follow in order of their places
 //   axis[k] = lower planes of places 0..7, then their upper planes, one byte each
 //
-// Plane q of axis k lies at grid.origin[k] + cell * size * 2^-19 + q * step, where
-// step = size * 2^(exponent - 31).
+// Plane q of axis k lies at grid.origin[k] + (head >> 9) * size * 2^-23 + q * step,
+// where step = size * 2^(exponent - 31): what stands below the cell moves the node by
+// less than a cell, and its bytes are made for that, so that a search need not mask it
+// away.
 struct alignas(64) Node {
     u32 head[3];
     u32 base;
@@ -85,6 +88,7 @@ struct BoxRay {
     f32x3 far_at;  // the same, moved away
     float t_scale;
     u32 octant; // bit 8 + k: the direction is negative along axis k
+    u32 order;  // address of the octant's part of a VisitOrder in shared memory
 };
 
 // 1/d with the magnitude limited to 2^40; zeros of both signs give +2^40.
@@ -110,7 +114,7 @@ __device__ __forceinline__ void prepare_axis(float o, float inv, float pad, floa
 }
 
 // False when the ray misses the box of all triangles.
-__device__ __forceinline__ bool prepare_boxes(BoxRay& r, f32x3 o, f32x3 d, const Grid* grid)
+__device__ __forceinline__ bool prepare_boxes(BoxRay& r, f32x3 o, f32x3 d, const Grid* grid, u32 order)
 {
     const float4 g = __ldg((const float4*)grid);      // origin, size
     const float4 lo = __ldg((const float4*)grid + 1); // lo, extent
@@ -124,6 +128,7 @@ __device__ __forceinline__ bool prepare_boxes(BoxRay& r, f32x3 o, f32x3 d, const
     r.t_scale = mul(__int_as_float(exponent << 23), lift == 1.0f ? 1.0f : 5.9604644775390625e-8f);
     d = f32x3{mul(d.x, shrink), mul(d.y, shrink), mul(d.z, shrink)};
     r.octant = (d.x < 0.0f ? 256 : 0) | (d.y < 0.0f ? 512 : 0) | (d.z < 0.0f ? 1024 : 0);
+    r.order = order + r.octant;
 
     const float c = add(lo.w, max_abs(o));
     const float pad = mul(fmaxf(c, 8.673617379884035e-19f), 3.814697265625e-6f);
@@ -148,45 +153,47 @@ __device__ __forceinline__ float cull_bound(const BoxRay& r, float t)
     return mul(mul(t, r.t_scale), 1.0000152587890625f);
 }
 
-// Parameters of the planes of one axis of a node: at + (1 + q * 2^-15) * step.
+// One axis of a node. Its planes are at parameters at + plane * step of the ray, where
+// plane = s * (1 + q * 2^-15) and s is the node's step.
 struct Axis {
-    float step, near_at, far_at;
+    float s, near_at, far_at;
     u32 near_lo, near_hi, far_lo, far_hi; // bytes q of places 0..3 and 4..7
 };
 
 __device__ __forceinline__ Axis enter_axis(u32 head, uint4 bytes, float step, float near_at, float far_at, bool negative)
 {
-    // (1 + cell * 2^-19) * 2^-15 and the step, put together from their bits.
-    const float cell = __int_as_float((head >> 9 & 0x007ffff0) | 0x38000000);
+    // (1 + (head >> 9) * 2^-23) * 2^-15 and the step, put together from their bits.
+    const float begin = __int_as_float(head >> 9 | 0x38000000);
     const float s = __int_as_float((head << 15 & 0x0f800000) | 0x30000000);
-    const float first = sub(cell, s);
-    return Axis{mul(s, step), fmadd(first, step, near_at), fmadd(first, step, far_at),
+    const float first = sub(begin, s);
+    return Axis{s, fmadd(first, step, near_at), fmadd(first, step, far_at),
                 negative ? bytes.z : bytes.x, negative ? bytes.w : bytes.y,
                 negative ? bytes.x : bytes.z, negative ? bytes.y : bytes.w};
 }
 
-// 1 + q * 2^-15 for byte K of eight: the byte becomes the middle of a mantissa, one
-// instruction instead of a conversion, written as such because a cast of its result
-// is one more for an emulator. Taking the 1 back by the constant costs up to 2^-8
-// step, hence TREE_PLANE_MARGIN.
-template <u32 K> __device__ __forceinline__ float plane(u32 lo, u32 hi)
+// s * (1 + q * 2^-15) for byte K of eight: the byte becomes the middle of the mantissa
+// of s, one instruction instead of a conversion, written as such because a cast of its
+// result is one more for an emulator. With a constant in the place of s it would be
+// two: the assembler makes that one the immediate and loads the selector into a
+// register. Taking s back by first costs up to 2^-8 step, hence TREE_PLANE_MARGIN.
+template <u32 K> __device__ __forceinline__ float plane(const Axis& a, u32 lo, u32 hi)
 {
     float f;
-    asm("prmt.b32 %0, %1, %2, %3;" : "=f"(f) : "r"(K < 4 ? lo : hi), "r"(0x3f800000), "n"(0x7604 | (K & 3) << 4));
+    asm("prmt.b32 %0, %1, %2, %3;" : "=f"(f) : "r"(K < 4 ? lo : hi), "r"(__float_as_int(a.s)), "n"(0x7604 | (K & 3) << 4));
     return f;
 }
 
 // Adds a bit to misses when the ray misses the box of place K or enters it beyond
 // bound. A plane at NaN bounds nothing: minimum and maximum return the other value.
 template <u32 K>
-__device__ __forceinline__ u32 test_child(u32 misses, const Axis& x, const Axis& y, const Axis& z, float bound)
+__device__ __forceinline__ u32 test_child(u32 misses, const BoxRay& r, const Axis& x, const Axis& y, const Axis& z, float bound)
 {
-    const float x0 = fmadd(plane<K>(x.near_lo, x.near_hi), x.step, x.near_at);
-    const float y0 = fmadd(plane<K>(y.near_lo, y.near_hi), y.step, y.near_at);
-    const float z0 = fmadd(plane<K>(z.near_lo, z.near_hi), z.step, z.near_at);
-    const float x1 = fmadd(plane<K>(x.far_lo, x.far_hi), x.step, x.far_at);
-    const float y1 = fmadd(plane<K>(y.far_lo, y.far_hi), y.step, y.far_at);
-    const float z1 = fmadd(plane<K>(z.far_lo, z.far_hi), z.step, z.far_at);
+    const float x0 = fmadd(plane<K>(x, x.near_lo, x.near_hi), r.step.x, x.near_at);
+    const float y0 = fmadd(plane<K>(y, y.near_lo, y.near_hi), r.step.y, y.near_at);
+    const float z0 = fmadd(plane<K>(z, z.near_lo, z.near_hi), r.step.z, z.near_at);
+    const float x1 = fmadd(plane<K>(x, x.far_lo, x.far_hi), r.step.x, x.far_at);
+    const float y1 = fmadd(plane<K>(y, y.far_lo, y.far_hi), r.step.y, y.far_at);
+    const float z1 = fmadd(plane<K>(z, z.far_lo, z.far_hi), r.step.z, z.far_at);
     const float enter = fmaxf(fmaxf(x0, y0), fmaxf(z0, 0.0f));
     const float leave = fminf(fminf(x1, y1), fminf(z1, bound));
     return enter <= leave ? misses : misses | 1u << K;
@@ -219,14 +226,14 @@ __device__ __forceinline__ void test_node(Group& inner, Group& triangles, const 
     const Axis y = enter_axis(head.y, by, r.step.y, r.near_at.y, r.far_at.y, (r.octant & 512) != 0);
     const Axis z = enter_axis(head.z, bz, r.step.z, r.near_at.z, r.far_at.z, (r.octant & 1024) != 0);
     u32 misses = 0;
-    misses = test_child<7>(misses, x, y, z, bound);
-    misses = test_child<6>(misses, x, y, z, bound);
-    misses = test_child<5>(misses, x, y, z, bound);
-    misses = test_child<4>(misses, x, y, z, bound);
-    misses = test_child<3>(misses, x, y, z, bound);
-    misses = test_child<2>(misses, x, y, z, bound);
-    misses = test_child<1>(misses, x, y, z, bound);
-    misses = test_child<0>(misses, x, y, z, bound);
+    misses = test_child<7>(misses, r, x, y, z, bound);
+    misses = test_child<6>(misses, r, x, y, z, bound);
+    misses = test_child<5>(misses, r, x, y, z, bound);
+    misses = test_child<4>(misses, r, x, y, z, bound);
+    misses = test_child<3>(misses, r, x, y, z, bound);
+    misses = test_child<2>(misses, r, x, y, z, bound);
+    misses = test_child<1>(misses, r, x, y, z, bound);
+    misses = test_child<0>(misses, r, x, y, z, bound);
     const u32 all = (head.x | head.y) << 8 & 0xff00;
     inner = Group{head.w, (head.x & ~misses & 255) | all};
     triangles = Group{head.w, (head.y & ~misses & 255) | all};

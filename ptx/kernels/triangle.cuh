@@ -10,31 +10,29 @@
 // other two follow in the order that keeps the winding (Woop, Benthin, Wald 2013).
 struct Frame {
     f32x3 o;
-    i32 kx, ky, kz;
+    u32 axes; // kx | ky << 2 | kz << 4: one register, of which a search has few
     float sx, sy, dz;
-};
 
-__device__ __forceinline__ float component(f32x3 a, i32 k)
-{
-    return k == 0 ? a.x : (k == 1 ? a.y : a.z);
-}
+    __device__ __forceinline__ float x(f32x3 a) const { return component(a, axes & 3); }
+    __device__ __forceinline__ float y(f32x3 a) const { return component(a, axes >> 2 & 3); }
+    __device__ __forceinline__ float z(f32x3 a) const { return component(a, axes >> 4); }
+
+  private:
+    __device__ __forceinline__ static float component(f32x3 a, u32 k) { return k == 0 ? a.x : (k == 1 ? a.y : a.z); }
+};
 
 // o and d are finite, d is not zero.
 __device__ __forceinline__ void make_frame(Frame& f, f32x3 o, f32x3 d)
 {
     const float m = max_abs(d);
     f.o = o;
-    f.kz = m == fabsf(d.x) ? 0 : (m == fabsf(d.y) ? 1 : 2);
-    f.kx = f.kz == 2 ? 0 : f.kz + 1;
-    f.ky = f.kx == 2 ? 0 : f.kx + 1;
-    f.dz = component(d, f.kz);
-    if (f.dz < 0.0f) {
-        const i32 k = f.kx;
-        f.kx = f.ky;
-        f.ky = k;
-    }
-    f.sx = quot(component(d, f.kx), f.dz);
-    f.sy = quot(component(d, f.ky), f.dz);
+    const u32 kz = m == fabsf(d.x) ? 0 : (m == fabsf(d.y) ? 1 : 2);
+    const u32 next = kz == 2 ? 0 : kz + 1;
+    const u32 last = next == 2 ? 0 : next + 1;
+    f.dz = kz == 0 ? d.x : (kz == 1 ? d.y : d.z);
+    f.axes = (f.dz < 0.0f ? last | next << 2 : next | last << 2) | kz << 4;
+    f.sx = quot(f.x(d), f.dz);
+    f.sy = quot(f.y(d), f.dz);
 }
 
 // What a ray sees of a triangle: the edge functions opposite to each vertex, which
@@ -56,28 +54,24 @@ __device__ __forceinline__ Edges see_triangle(const Frame& f, f32x3 v0, f32x3 v1
     const f32x3 b = sub(v1, f.o);
     const f32x3 c = sub(v2, f.o);
     Edges e;
-    e.az = component(a, f.kz);
-    e.bz = component(b, f.kz);
-    e.cz = component(c, f.kz);
-    const float ax = sub(component(a, f.kx), mul(f.sx, e.az));
-    const float ay = sub(component(a, f.ky), mul(f.sy, e.az));
-    const float bx = sub(component(b, f.kx), mul(f.sx, e.bz));
-    const float by = sub(component(b, f.ky), mul(f.sy, e.bz));
-    const float cx = sub(component(c, f.kx), mul(f.sx, e.cz));
-    const float cy = sub(component(c, f.ky), mul(f.sy, e.cz));
+    e.az = f.z(a);
+    e.bz = f.z(b);
+    e.cz = f.z(c);
+    const float ax = sub(f.x(a), mul(f.sx, e.az));
+    const float ay = sub(f.y(a), mul(f.sy, e.az));
+    const float bx = sub(f.x(b), mul(f.sx, e.bz));
+    const float by = sub(f.y(b), mul(f.sy, e.bz));
+    const float cx = sub(f.x(c), mul(f.sx, e.cz));
+    const float cy = sub(f.y(c), mul(f.sy, e.cz));
     e.u = dop(cx, by, cy, bx);
     e.v = dop(ax, cy, ay, cx);
     e.w = dop(bx, ay, by, ax);
     // Only an underflow makes the compensated form zero where the exact value is
     // not: f64 has room for it.
-    if (e.u == 0.0f) {
-        e.u = exact_edge(cx, by, cy, bx);
-    }
-    if (e.v == 0.0f) {
-        e.v = exact_edge(ax, cy, ay, cx);
-    }
-    if (e.w == 0.0f) {
-        e.w = exact_edge(bx, ay, by, ax);
+    if (e.u == 0.0f || e.v == 0.0f || e.w == 0.0f) {
+        e.u = e.u == 0.0f ? exact_edge(cx, by, cy, bx) : e.u;
+        e.v = e.v == 0.0f ? exact_edge(ax, cy, ay, cx) : e.v;
+        e.w = e.w == 0.0f ? exact_edge(bx, ay, by, ax) : e.w;
     }
     return e;
 }
