@@ -203,6 +203,25 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// Families and exact keys are accepted, and a number of bounces where there is one.
+func TestOperationKeys(t *testing.T) {
+	for key, ok := range map[string]bool{
+		"intersect": true, "intersect_reduced": true, "trace_reflections": true,
+		"trace_reflections:1": true, "trace_reflections:64": true,
+		"trace_reflections:0": false, "trace_reflections:65": false, "trace_reflections:B": false,
+		"trace_reflections:": false, "trace_reflections:04": false, "trace_reflections:4:4": false,
+		"intersect:4": false, "intersect_full:": false, "": false,
+	} {
+		err := chunked.Options{OperationWeights: map[string][]float64{key: {1, 1}}}.Check(2)
+		if ok {
+			require.NoError(t, err, key)
+			continue
+		}
+		var oe *chunked.OptionError
+		require.ErrorAs(t, err, &oe, key)
+	}
+}
+
 func TestPlanJSON(t *testing.T) {
 	in := chunked.Input{Op: intersect(24, 4), Rows: 1 << 22, Devices: []int{1, 0}, Transport: chunked.Copy}
 	a, err := chunked.BuildPlan(in)

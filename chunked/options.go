@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Transport is how the rows of a remote device travel.
@@ -68,8 +70,21 @@ type Options struct {
 	Transport Transport `json:"transport"`
 }
 
-// Keys lists the operation keys and families that OperationWeights accepts.
-var Keys = []string{"intersect", "intersect_full", "intersect_reduced"}
+// Keys lists the operation keys and families that OperationWeights accepts. In a key
+// that ends in ":B", a number of bounces from 1 to 64 stands for B.
+var Keys = []string{"intersect", "intersect_full", "intersect_reduced", "trace_reflections", "trace_reflections:B"}
+
+func isKey(key string) bool {
+	operation, parameter, ok := strings.Cut(key, ":")
+	if !ok {
+		return slices.Contains(Keys, key)
+	}
+	n, err := strconv.Atoi(parameter)
+	return err == nil && n >= 1 && n <= maxBounces && strconv.Itoa(n) == parameter &&
+		slices.Contains(Keys, operation+":B")
+}
+
+const maxBounces = 64
 
 // Check validates the options for n devices.
 func (o Options) Check(n int) error {
@@ -80,7 +95,7 @@ func (o Options) Check(n int) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.OperationWeights)) {
 		name := fmt.Sprintf("OperationWeights[%q]", key)
-		if !slices.Contains(Keys, key) {
+		if !isKey(key) {
 			return &OptionError{name, fmt.Sprintf("no such operation: the keys are %v", Keys)}
 		}
 		if err := CheckWeights(name, o.OperationWeights[key], n); err != nil {

@@ -35,7 +35,7 @@ func rowBytes(columns []scene.RowColumn) (n int64) {
 	return n
 }
 
-// winnerBytes is what a remote row of Intersect sends back.
+// winnerBytes is the size of a primitive id, which a remote row sends back.
 const winnerBytes = 4
 
 // IntersectOp describes Intersect with these columns to the planner.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,8 +13,21 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// OpIntersect names Intersect for WarmUp.
-const OpIntersect = "intersect"
+// Names of operations for WarmUp.
+const (
+	OpIntersect        = "intersect"
+	OpTraceReflections = "trace_reflections"
+)
+
+// warmOps run operations on one ray.
+var warmOps = map[string]func(context.Context, *scene.Scene, scene.Rays) (scene.Reusable, error){
+	OpIntersect: func(ctx context.Context, s *scene.Scene, rays scene.Rays) (scene.Reusable, error) {
+		return s.Intersect(ctx, rays, scene.All)
+	},
+	OpTraceReflections: func(ctx context.Context, s *scene.Scene, rays scene.Rays) (scene.Reusable, error) {
+		return s.TraceReflections(ctx, rays, 2, scene.ChainAll)
+	},
+}
 
 // ErrOperation: WarmUp was asked for an operation that does not exist.
 var ErrOperation = errors.New("multi: unknown operation")
@@ -38,12 +52,15 @@ func WarmUp(ctx context.Context, drv *cuda.Driver, devices []int, ops ...string)
 		return nil, err
 	}
 	for i, op := range ops {
-		if op != OpIntersect {
-			return nil, fmt.Errorf("%w %q: there is %q", ErrOperation, op, OpIntersect)
+		if warmOps[op] == nil {
+			return nil, fmt.Errorf("%w %q: there are %q", ErrOperation, op, slices.Sorted(maps.Keys(warmOps)))
 		}
 		if slices.Index(ops, op) < i {
 			return nil, fmt.Errorf("%w: %q is listed twice", ErrOperation, op)
 		}
+	}
+	if len(ops) == 0 {
+		ops = slices.Sorted(maps.Keys(warmOps))
 	}
 	all := make([]*cuda.Device, len(devices))
 	for i, ordinal := range devices {
@@ -59,7 +76,7 @@ func WarmUp(ctx context.Context, drv *cuda.Driver, devices []int, ops ...string)
 		}
 		defer func() { err = errors.Join(err, c.Close()) }()
 		opts := scene.Options{Replicas: all}
-		return errors.Join(warmOne(ctx, c, opts, 1), warmOne(ctx, c, opts, 2))
+		return errors.Join(warmOne(ctx, c, opts, 1, ops), warmOne(ctx, c, opts, 2, ops))
 	})
 }
 
@@ -83,10 +100,10 @@ func warmUp(devices []int, f func(p int) error) ([]time.Duration, error) {
 	return took, nil
 }
 
-// warmOne builds a scene of so many meshes of one triangle, shoots one ray at it and
-// drops both. OptiX has programs of their own for a mesh alone; those for two serve
+// warmOne builds a scene of so many meshes of one triangle, runs the operations on one
+// ray and drops all of it. OptiX has programs of their own for a mesh alone; those for two serve
 // any number.
-func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options, meshes int) (err error) {
+func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options, meshes int, ops []string) (err error) {
 	s, err := scene.New(c, opts)
 	if err != nil {
 		return err
@@ -110,11 +127,16 @@ func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options, meshes in
 		return err
 	}
 	defer func() { err = errors.Join(err, cuda.Free(rays.D)) }()
-	hits, err := s.Intersect(ctx, rays, scene.All)
-	if err != nil {
-		return err
+	for _, op := range ops {
+		result, err := warmOps[op](ctx, s, rays)
+		if err != nil {
+			return err
+		}
+		if err := result.Close(); err != nil {
+			return err
+		}
 	}
-	return errors.Join(s.Stream().Synchronize(ctx), hits.Close())
+	return s.Stream().Synchronize(ctx)
 }
 
 // warm prepares the devices for the backend that the coming Build will choose.
@@ -134,7 +156,7 @@ func (s *Scene) warm(ctx context.Context) error {
 		return nil
 	}
 	_, err = warmUp(s.devices, func(p int) error {
-		return warmOne(ctx, s.ctxs[p], scene.Options{Backend: backend, Logger: s.opts.Logger}, meshes)
+		return warmOne(ctx, s.ctxs[p], scene.Options{Backend: backend, Logger: s.opts.Logger}, meshes, []string{OpIntersect})
 	})
 	s.warmed[meshes-1] = err == nil
 	return err

@@ -39,7 +39,7 @@ func TestWarmUp(t *testing.T) {
 	require.ErrorIs(t, err, ErrOperation)
 	assert.Equal(t, calls, fault.Calls(), "a refused call reaches the driver")
 
-	for _, ops := range [][]string{nil, {OpIntersect}} {
+	for _, ops := range [][]string{nil, {OpIntersect}, {OpTraceReflections}} {
 		took, err = WarmUp(ctx, drv, []int{2, 0}, ops...)
 		require.NoError(t, err)
 		require.Len(t, took, 2)

@@ -91,6 +91,9 @@ func (q *reflectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin,
 }
 
 func (x *treeSearch) reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error {
-	p := traceChainsParams{Rays: rays, Surfaces: x.t.surfaces(), PrimIDs: primIDs, Bounces: bounces}
+	if bounces == 1 {
+		return x.traverse(sc, st, rays, primIDs, begin, count) // which has less to keep
+	}
+	p := traceChainsParams{Rays: rays, PrimIDs: primIDs, Bounces: bounces}
 	return x.searchRows(sc, st, x.s.kernels.traceChains, &p.Search, cuda.ParamBytes(&p), begin, count)
 }

@@ -11,11 +11,10 @@ type surfaces struct {
 func (t *tables) surfaces() surfaces { return surfaces{t.vertices.Addr(), t.faces.Addr()} }
 
 type traceChainsParams struct {
-	Search   searchParams
-	Rays     rayColumns
-	Surfaces surfaces
-	PrimIDs  uint64
-	Bounces  int32
+	Search  searchParams
+	Rays    rayColumns
+	PrimIDs uint64
+	Bounces int32
 }
 
 type finalizeChainsParams struct {

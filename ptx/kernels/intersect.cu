@@ -23,7 +23,7 @@ struct ClosestHit {
             const f32x3 d = load3(p.rays.d, row);
             const float t_max = row_t_max(p.rays, row);
             if (can_hit(o, d, t_max)) {
-                start(s, o, d, t_max, p.search.pool);
+                start(s, o, d, t_max);
             }
         }
         return true; // its winner is stored with those of the other lanes

@@ -9,7 +9,6 @@
 struct TraceChainsParams {
     SearchParams search;
     RayColumns rays;
-    Surfaces surfaces;
     i32* prim_ids; // [rows, bounces]
     i32 bounces;
 };
@@ -20,6 +19,9 @@ __shared__ float chain_legs[6][SEARCH_THREADS];
 
 // A row's searches are the legs of its chain. The next leg starts in the lane that has
 // ended the last one, while the others go on with theirs.
+//
+// The winner is kept as the slot of its triangle, -1 for none: what the next leg needs of
+// it is there, in one piece and read a moment ago, and not in the tables.
 struct ChainOfHits {
     const TraceChainsParams& p;
     i32 bounce;
@@ -45,7 +47,7 @@ struct ChainOfHits {
             const float t_max = row_t_max(p.rays, row);
             if (can_hit(o, d, t_max)) {
                 keep_leg(o, d);
-                start(s, o, d, t_max, p.search.pool);
+                start(s, o, d, t_max);
             }
         }
         return true; // its slots are stored with those of the other lanes
@@ -53,31 +55,43 @@ struct ChainOfHits {
 
     __device__ __forceinline__ void meet(Search& s, float t, i32 id)
     {
-        offer(s.best, bounce == 0 ? RAY_T_MIN : 0.0f, t, id);
+        const float t_min = bounce == 0 ? RAY_T_MIN : 0.0f;
+        if (t >= t_min && (t < s.best.t || (t == s.best.t && precedes(id, s.best.id)))) {
+            s.best = Winner{t, (i32)s.slot};
+        }
     }
 
     __device__ __forceinline__ bool proceed(Search& s, i64 row)
     {
-        i32* const slots = p.prim_ids + row * p.bounces;
-        const i32 winner = s.best.id;
-        slots[bounce++] = winner;
-        s.best.id = -1;
-        if (winner >= 0 && bounce < p.bounces && next_leg(s, winner)) {
-            return true;
+        i32* const ids = p.prim_ids + row * p.bounces;
+        if (s.best.id >= 0) {
+            const float4* const corners = (const float4*)(p.search.pool + s.best.id);
+            const float4 a = __ldg(corners);
+            ids[bounce++] = __float_as_int(a.w);
+            s.best.id = -1;
+            if (bounce < p.bounces && next_leg(s, a, __ldg(corners + 1), __ldg(corners + 2))) {
+                return true;
+            }
         }
         for (; bounce < p.bounces; bounce++) {
-            slots[bounce] = -1;
+            ids[bounce] = -1;
         }
         return false;
     }
 
-    __device__ __forceinline__ bool next_leg(Search& s, i32 winner)
+    // Whether a triangle has a smaller id than the winner so far.
+    __device__ __forceinline__ bool precedes(i32 id, i32 slot)
+    {
+        return slot < 0 || id < __float_as_int(__ldg((const float*)(p.search.pool + slot) + 3));
+    }
+
+    __device__ __forceinline__ bool next_leg(Search& s, float4 v0, float4 v1, float4 v2)
     {
         const u32 lane = threadIdx.x;
         const f32x3 o = {chain_legs[0][lane], chain_legs[1][lane], chain_legs[2][lane]};
         f32x3 d = {chain_legs[3][lane], chain_legs[4][lane], chain_legs[5][lane]};
         Bounce b;
-        if (!bounce_off(b, o, d, p.surfaces, winner)) {
+        if (!bounce_off(b, o, d, f32x3{v0.x, v0.y, v0.z}, f32x3{v1.x, v1.y, v1.z}, f32x3{v2.x, v2.y, v2.z})) {
             return false;
         }
         d = next_direction(b, d);
@@ -86,7 +100,7 @@ struct ChainOfHits {
             return false;
         }
         keep_leg(b.hit.p, d);
-        start(s, q, d, F32_MAX, p.search.pool);
+        start(s, q, d, F32_MAX);
         return true;
     }
 };

@@ -15,13 +15,14 @@
 //   image' = image - (2 * dot(image - v0, n)) * n      products and differences apart
 //   d'     = d - (2 * dot(d, n)) * n                   likewise
 //   q      = p + e * n                                 likewise
-//   e      = max(2e-5, 1e-6 * largest |coordinate| of p, v0, v1, v2)
+//   e      = surface_offset(largest |coordinate| of p, v0, v1, v2)
 //   o'     = p
 //
 // Values are passed on with the sign of their zeros; only stores make them +0.
 #pragma once
 
 #include "hit.cuh"
+#include "segment.cuh"
 
 // Where a leg ends: t, weights, point, and a normal that faces the leg.
 struct Bounce {
@@ -43,14 +44,11 @@ __device__ __forceinline__ f32x3 load_vertex(const Surfaces& g, i64 corner)
 }
 
 // Ends the leg from o along d on a triangle; false ends the chain before it.
-__device__ __forceinline__ bool bounce_off(Bounce& b, f32x3 o, f32x3 d, const Surfaces& g, i32 triangle)
+__device__ __forceinline__ bool bounce_off(Bounce& b, f32x3 o, f32x3 d, f32x3 v0, f32x3 v1, f32x3 v2)
 {
-    const i64 corner = 3 * (i64)triangle;
-    b.v0 = load_vertex(g, corner);
-    const f32x3 v1 = load_vertex(g, corner + 1);
-    const f32x3 v2 = load_vertex(g, corner + 2);
     SurfaceHit& h = b.hit;
-    if (!see_hit(h, o, d, b.v0, v1, v2)) {
+    b.v0 = v0;
+    if (!see_hit(h, o, d, v0, v1, v2)) {
         return false;
     }
     if (h.t < 0.0f) {
@@ -59,8 +57,14 @@ __device__ __forceinline__ bool bounce_off(Bounce& b, f32x3 o, f32x3 d, const Su
     if (dot(d, h.n) > 0.0f) {
         h.n = f32x3{-h.n.x, -h.n.y, -h.n.z};
     }
-    b.reach = fmaxf(fmaxf(max_abs(h.p), max_abs(b.v0)), fmaxf(max_abs(v1), max_abs(v2)));
+    b.reach = fmaxf(fmaxf(max_abs(h.p), max_abs(v0)), fmaxf(max_abs(v1), max_abs(v2)));
     return max_abs(h.n) != 0.0f;
+}
+
+__device__ __forceinline__ bool bounce_off(Bounce& b, f32x3 o, f32x3 d, const Surfaces& g, i32 triangle)
+{
+    const i64 corner = 3 * (i64)triangle;
+    return bounce_off(b, o, d, load_vertex(g, corner), load_vertex(g, corner + 1), load_vertex(g, corner + 2));
 }
 
 // a - 2 h n.
@@ -86,7 +90,7 @@ __device__ __forceinline__ f32x3 next_image(const Bounce& b, f32x3 image)
 // came from.
 __device__ __forceinline__ f32x3 restart_point(const Bounce& b)
 {
-    const float e = fmaxf(2e-5f, mul(1e-6f, b.reach));
+    const float e = surface_offset(b.reach);
     const f32x3 p = b.hit.p;
     const f32x3 n = b.hit.n;
     return f32x3{add(p.x, mul(e, n.x)), add(p.y, mul(e, n.y)), add(p.z, mul(e, n.z))};

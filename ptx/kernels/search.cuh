@@ -34,6 +34,12 @@ struct Search {
     float bound;
     Group inner, triangles;
     u32 top; // address of the last group that was left behind, or of the empty one
+
+    // Only between the steps of search_rows, where they take no registers.
+    u32 slot; // of the triangle that a job is shown
+    bool starts;
+    f32x3 o, d; // the search to start
+    float t_max;
 };
 
 __device__ __forceinline__ bool is_done(const Search& s) { return is_empty(s.inner) && is_empty(s.triangles); }
@@ -63,15 +69,24 @@ __device__ __forceinline__ u32 load_place(u32 at)
 
 __device__ __shared__ VisitOrder search_order;
 
-// Starts a search along a ray that can hit something up to t_max, unless it misses
-// the whole scene.
-__device__ __forceinline__ void start(Search& s, f32x3 o, f32x3 d, float t_max, const Node* pool)
+// Starts a search along a ray that can hit something up to t_max.
+__device__ __forceinline__ void start(Search& s, f32x3 o, f32x3 d, float t_max)
 {
-    if (!prepare_boxes(s.boxes, o, d, (const Grid*)pool, shared_address(&search_order))) {
+    s.starts = true;
+    s.o = o;
+    s.d = d;
+    s.t_max = t_max;
+}
+
+// Begins what was started, unless it misses the whole scene. Lanes that go on with
+// their row and lanes that have taken one do it together.
+__device__ __forceinline__ void enter(Search& s, const Node* pool)
+{
+    if (!prepare_boxes(s.boxes, s.o, s.d, (const Grid*)pool, shared_address(&search_order))) {
         return;
     }
-    make_frame(s.frame, o, d);
-    s.best.t = fminf(t_max, F32_MAX);
+    make_frame(s.frame, s.o, s.d);
+    s.best.t = fminf(s.t_max, F32_MAX);
     s.bound = cull_bound(s.boxes, s.best.t);
     s.inner = Group{TREE_ROOT, 0x101};
     s.top = shared_address(search_stack + threadIdx.x);
@@ -107,10 +122,10 @@ __device__ __forceinline__ void visit(Search& s, const Node* pool)
 template <class Job> __device__ __forceinline__ void test_triangles(Job& job, Search& s, const Node* pool)
 {
     do {
-        const Triangle* triangle = (const Triangle*)pool + take(s.triangles, __ffs(s.triangles.bits) - 1);
+        s.slot = take(s.triangles, __ffs(s.triangles.bits) - 1);
         float t;
         i32 id;
-        if (crosses_triangle(t, id, s.frame, triangle)) {
+        if (crosses_triangle(t, id, s.frame, (const Triangle*)pool + s.slot)) {
             job.meet(s, t, id);
         }
     } while (!is_empty(s.triangles));
@@ -122,9 +137,10 @@ template <class Job> __device__ __forceinline__ void test_triangles(Job& job, Se
 //   bool begin(Search& s, i64 row)      takes a row: starts its first search with
 //                                       start(), or stores its result and returns false
 //   void meet(Search& s, float t, i32 id)
-//                                       the ray crosses triangle id at t, which may be
-//                                       NaN or negative; s.best.t is the farthest t
-//                                       that still matters, stop() ends the search
+//                                       the ray crosses triangle id, which is in slot
+//                                       s.slot, at t, which may be NaN or negative;
+//                                       s.best.t is the farthest t that still matters,
+//                                       stop() ends the search
 //   bool proceed(Search& s, i64 row)    the search has ended: starts the row's next one,
 //                                       or stores its result and returns false
 //
@@ -158,6 +174,9 @@ template <class Job> __device__ __forceinline__ void search_rows(Job& job, const
                 break;
             }
             bool free = ended;
+            s.starts = false;
+            s.o = s.d = f32x3{0.0f, 0.0f, 0.0f};
+            s.t_max = 0.0f;
             if (ended && row != none) {
                 free = !job.proceed(s, p.row_begin + row);
                 row = free ? none : row;
@@ -178,6 +197,9 @@ template <class Job> __device__ __forceinline__ void search_rows(Job& job, const
                 if (free && mine < count && job.begin(s, p.row_begin + mine)) {
                     row = mine;
                 }
+            }
+            if (s.starts) {
+                enter(s, p.pool);
             }
             continue;
         }

@@ -67,7 +67,7 @@ template <u32 KIND> struct VisibleRow {
         s.best.id = state == SEGMENT_BLOCKED && !closest ? 0 : -1;
         if (state == SEGMENT_OPEN) {
             t_min = g.t_min;
-            start(s, g.o, g.d, g.t_max, p.search.pool);
+            start(s, g.o, g.d, g.t_max);
         }
         return true;
     }

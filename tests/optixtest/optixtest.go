@@ -168,27 +168,34 @@ type bareLaunch struct {
 	RowBegin                         int64
 }
 
-// launch answers a launch on the host. The two kinds differ in their parameters.
+// answers are how launches are answered on the host, by their ray generation program.
+var answers = map[string]func(*Rig, fakeoptix.Launch) optixabi.Result{
+	"__raygen__closest": with((*Rig).answer),
+	"__raygen__bare":    with((*Rig).answerBare),
+	"__raygen__reflect": with((*Rig).answerReflect),
+}
+
+// with reads the parameters of a launch.
+func with[P any](answer func(r *Rig, p P, rows int)) func(*Rig, fakeoptix.Launch) optixabi.Result {
+	return func(r *Rig, l fakeoptix.Launch) optixabi.Result {
+		data := r.read(l.Params.Addr, int(l.Params.Size))
+		var p P
+		if _, err := binary.Decode(data, binary.LittleEndian, &p); err != nil || len(data) != binary.Size(p) {
+			return optixabi.ErrorInvalidValue
+		}
+		answer(r, p, int(l.Width))
+		return optixabi.Success
+	}
+}
+
 func (r *Rig) launch(l fakeoptix.Launch) optixabi.Result {
 	r.API.StreamSynchronize(cuapi.Stream(l.Stream))
-	data := r.read(l.Params.Addr, int(l.Params.Size))
-	var closest closestLaunch
-	var bare bareLaunch
-	switch {
-	case len(data) == binary.Size(closest):
-		if _, err := binary.Decode(data, binary.LittleEndian, &closest); err != nil {
-			return optixabi.ErrorInvalidValue
+	for _, name := range l.Programs {
+		if answer := answers[name]; answer != nil {
+			return answer(r, l)
 		}
-		r.answer(closest, int(l.Width))
-	case len(data) == binary.Size(bare):
-		if _, err := binary.Decode(data, binary.LittleEndian, &bare); err != nil {
-			return optixabi.ErrorInvalidValue
-		}
-		r.answerBare(bare, int(l.Width))
-	default:
-		return optixabi.ErrorInvalidValue
 	}
-	return optixabi.Success
+	return optixabi.ErrorInvalidValue
 }
 
 // brute is a brute-force searcher per mesh.
