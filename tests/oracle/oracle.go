@@ -109,7 +109,13 @@ type drift struct {
 }
 
 // at is the distance of the two rays after a length.
-func (d drift) at(length float64) float64 { return d.origin + math.Abs(length)*d.angle }
+func (d drift) at(length float64) float64 { return d.origin + length*d.angle }
+
+// reach is at least the distance of every point of the triangle from one that lies at
+// s from its first vertex.
+func (t *triangle) reach(s [3]float64) float64 {
+	return math.Sqrt(dot(s, s)) + math.Sqrt(math.Max(dot(t.e1, t.e1), dot(t.e2, t.e2)))
+}
 
 // crossings lists the triangles that the line o + t d meets or misses by less than
 // a margin, without those that skip names.
@@ -130,7 +136,12 @@ func (o *Oracle) crossings(ro, rd [3]float64, off drift, skip func(prim int) boo
 		n1 := dot(s, p)
 		q := cross(s, t.e1)
 		at := dot(t.e2, q) / det
-		apart := off.at(at * dlen)
+		apart := 0.0
+		if off != (drift{}) {
+			// A plane that is nearly parallel is crossed far off, but what counts is
+			// how far the rays are apart where the triangle is.
+			apart = off.at(math.Min(math.Abs(at)*dlen, t.reach(s)))
+		}
 		delta := lengthMargin*(inf(ro)+t.size) + apart
 		at1 := beyond(n1, det, p, delta)
 		if at1 == outside {
