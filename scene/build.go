@@ -220,12 +220,7 @@ func (s *Scene) newTables(ctx context.Context, backend Backend, parts []part) (t
 	if err := s.derive(t); err != nil {
 		return t, box, err
 	}
-	if backend == CUDA { // whose tree is built on the host
-		if err := s.fetchInstances(ctx, t, vertices); err != nil {
-			return t, box, err
-		}
-	}
-	t.search, box, err = s.newSearch(ctx, backend, t, vertices, faces)
+	t.search, box, err = s.newSearch(ctx, backend, t)
 	return t, box, err
 }
 

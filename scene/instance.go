@@ -217,21 +217,3 @@ func (s *Scene) placeVertices(ctx context.Context, t *tables, vertices []float32
 	}
 	return s.moveInstances(ctx, "Build", t, moves)
 }
-
-// fetchInstances completes the host form of the vertex table for a builder on the
-// host.
-func (s *Scene) fetchInstances(ctx context.Context, t *tables, vertices []float32) error {
-	for i, h := range t.shapes {
-		if s.meshes[i].instance == nil {
-			continue
-		}
-		from, err := t.vertexRange(i)
-		if err != nil {
-			return err
-		}
-		if err := cuda.CopyOut(ctx, s.stream, vertices[3*h.vertexOffset:3*(h.vertexOffset+h.vertexCount)], from); err != nil {
-			return err
-		}
-	}
-	return nil
-}

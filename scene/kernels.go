@@ -25,7 +25,9 @@ type kernels struct {
 	visibility *cuda.Module
 	visible    [visibleKinds]*cuda.Function
 
-	sort once[*sortKernels]
+	// Loaded by the first caller that needs them.
+	sort  once[*sortKernels]
+	build once[*buildKernels]
 }
 
 func loadKernels(c *cuda.Context) (*kernels, error) {
@@ -102,6 +104,9 @@ func (k *kernels) close() error {
 	var first error
 	if sort, made := k.sort.take(); made {
 		first = sort.module.Close()
+	}
+	if build, made := k.build.take(); made {
+		first = firstError(first, build.module.Close())
 	}
 	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.visibility, k.reflect} {
 		if m != nil {

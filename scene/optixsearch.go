@@ -44,6 +44,10 @@ type optixMesh struct {
 	box             bounds
 }
 
+// spreadAt is how much the area of a mesh's triangles may grow before its structure
+// is built anew. It says little about the structure, so it is a wide bound.
+const spreadAt = 2
+
 func (s *Scene) newOptixSearch(ctx context.Context, t *tables) (_ search, box bounds, err error) {
 	x, err := s.openOptixSearch(t, "built")
 	if err != nil {
@@ -189,7 +193,7 @@ func (x *optixSearch) update(ctx context.Context, edited []int) (box bounds, err
 		m.box = fresh
 		// The driver's structure tells nothing about its quality; the boxes of the
 		// triangles at least tell when they have spread.
-		if rebuild := !(area <= rebuildAt*m.area); rebuild {
+		if rebuild := !(area <= spreadAt*m.area); rebuild {
 			x.s.log.Debug("rebuilding structure", "shape", i, "area", area, "at build", m.area)
 			m.area = area
 			err = x.buildMesh(ctx, i)

@@ -14,6 +14,8 @@ import (
 type Options struct {
 	// Backend selects the triangle search at Build.
 	Backend Backend
+	// Builder makes the search tree of the CUDA backend.
+	Builder Builder
 	// Stream is where the scene works and, without OnStream, where queries are
 	// enqueued. Nil: a new stream, which Close closes.
 	Stream *cuda.Stream
@@ -48,6 +50,8 @@ type Scene struct {
 	kernels   *kernels
 	order     order
 	turns     turns
+	builder   Builder
+	device    deviceBuild
 	// rowsPerLaunch bounds one launch; tests make it small.
 	rowsPerLaunch int64
 
@@ -87,6 +91,8 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 	s := &Scene{
 		ctx: c, stream: opts.Stream, want: opts.Backend, log: opts.Logger,
 		replicas:      slices.Clone(opts.Replicas),
+		builder:       opts.Builder,
+		device:        newDeviceBuild(),
 		rowsPerLaunch: maxLaunchRows,
 	}
 	if s.log == nil {

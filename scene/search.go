@@ -41,11 +41,10 @@ type search interface {
 	free() error
 }
 
-// newSearch builds the search of a backend over t, from the host form of its
-// vertices and faces (global vertex ids), and waits until it is complete.
-func (s *Scene) newSearch(ctx context.Context, backend Backend, t *tables, vertices []float32, faces []int32) (search, bounds, error) {
+// newSearch builds the search of a backend over t and waits until it is complete.
+func (s *Scene) newSearch(ctx context.Context, backend Backend, t *tables) (search, bounds, error) {
 	if backend == OptiX {
 		return s.newOptixSearch(ctx, t)
 	}
-	return s.newTreeSearch(ctx, t, vertices, faces)
+	return s.newTreeSearch(ctx, t)
 }

@@ -2,6 +2,7 @@ package scene
 
 import (
 	"context"
+	"errors"
 
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/cuapi"
@@ -46,35 +47,70 @@ const (
 	// that the sum is.
 	costParts = 4096
 	// rebuildAt is how much the cost may grow by refitting before update builds a
-	// new tree.
-	rebuildAt = 2
+	// new tree. A build on the device takes about as long as a query of a million
+	// rays, so that a third fewer visits soon pay for it.
+	rebuildAt = 1.3
 )
 
-func (s *Scene) newTreeSearch(ctx context.Context, t *tables, vertices []float32, faces []int32) (_ search, box bounds, err error) {
+func (s *Scene) newTreeSearch(ctx context.Context, t *tables) (_ search, box bounds, err error) {
 	x := &treeSearch{s: s, t: t, from: "built"}
-	if box, err = x.build(ctx, vertices, faces); err != nil {
-		return nil, box, firstError(err, x.free())
+	if box, err = x.build(ctx); err != nil {
+		return nil, box, err
 	}
 	return x, box, nil
 }
 
-// build replaces the tree by a new one and waits for it.
-func (x *treeSearch) build(ctx context.Context, vertices []float32, faces []int32) (box bounds, err error) {
-	host, err := buildTree(ctx, vertices, faces)
-	if err != nil {
-		return box, err
-	}
+// build replaces the tree by a new one and waits for it. After an error the old
+// tree is what it was.
+func (x *treeSearch) build(ctx context.Context) (box bounds, err error) {
 	fresh := &treeSearch{s: x.s, t: x.t, from: x.from}
-	if err := fresh.upload(ctx, host); err != nil {
+	if box, err = fresh.construct(ctx); err != nil {
 		return box, firstError(err, fresh.free())
 	}
 	old := *x
 	*x = *fresh
-	if err := firstError(old.free(), x.refit()); err != nil {
+	return box, old.free()
+}
+
+// construct makes a tree of an empty search and waits for it.
+func (x *treeSearch) construct(ctx context.Context) (box bounds, err error) {
+	if err := x.shape(ctx); err != nil {
+		return box, err
+	}
+	if err := firstError(x.s.device.mark("shapes"), x.fit(), x.refit(), x.s.device.mark("refit")); err != nil {
 		return box, err
 	}
 	box, x.plan.cost, err = x.measure(ctx)
 	return box, err
+}
+
+// shape makes all of a tree but the boxes.
+func (x *treeSearch) shape(ctx context.Context) error {
+	s := x.s
+	if s.builder == BuilderAuto && x.t.faceCount >= s.device.least {
+		err := x.buildOnDevice(ctx)
+		var unfit *unfitError
+		if !errors.As(err, &unfit) && !outOfMemory(err) {
+			return err
+		}
+		s.log.Debug("building the tree on the host", "why", err)
+		if err := x.free(); err != nil {
+			return err
+		}
+	}
+	vertices, err := cuda.Download(ctx, s.stream, x.t.vertices)
+	if err != nil {
+		return err
+	}
+	faces, err := cuda.Download(ctx, s.stream, x.t.faces)
+	if err != nil {
+		return err
+	}
+	host, err := buildTree(ctx, vertices, faces)
+	if err != nil {
+		return err
+	}
+	return x.upload(ctx, host)
 }
 
 // upload moves a host tree to the device; its boxes are still undefined.
@@ -83,9 +119,14 @@ func (x *treeSearch) upload(ctx context.Context, h *hostTree) error {
 	return firstError(
 		upload(ctx, x.s, &x.shapes, h.shapes),
 		upload(ctx, x.s, &x.slots, h.slots),
-		allocate(x.s, &x.pool, slotWords*h.size),
-		allocate(x.s, &x.boxes, boxWords*h.nodeCount()),
-		x.fit())
+		x.allocate(h.size, h.nodeCount()))
+}
+
+// allocate makes room for the nodes and triangles of a tree.
+func (x *treeSearch) allocate(slots, nodes int) error {
+	return firstError(
+		allocate(x.s, &x.pool, slotWords*slots),
+		allocate(x.s, &x.boxes, boxWords*nodes))
 }
 
 // fit sizes the launches of the search.
@@ -93,7 +134,8 @@ func (x *treeSearch) fit() error {
 	// A search keeps one entry for every level that it is below; at the last level
 	// there is nothing to go down to.
 	levels := len(x.plan.levels) - 1
-	x.shared = uint32(max(levels-1, 1) * stackBytes * blockSize)
+	// One more is always empty.
+	x.shared = uint32(levels * stackBytes * blockSize)
 	x.blocks = map[*cuda.Function]int64{}
 	for _, f := range x.s.kernels.searches() {
 		perSM, err := f.Occupancy(blockSize, uint64(x.shared))
@@ -114,15 +156,12 @@ func (x *treeSearch) update(ctx context.Context, _ []int) (box bounds, err error
 		return box, err
 	}
 	x.s.log.Debug("rebuilding tree", "cost", cost, "at build", x.plan.cost)
-	vertices, err := cuda.Download(ctx, x.s.stream, x.t.vertices)
-	if err != nil {
-		return box, err
+	fresh, err := x.build(ctx)
+	if outOfMemory(err) { // the old tree serves
+		x.s.log.Debug("keeping the tree", "why", err)
+		return box, nil
 	}
-	faces, err := cuda.Download(ctx, x.s.stream, x.t.faces)
-	if err != nil {
-		return box, err
-	}
-	return x.build(ctx, vertices, faces)
+	return fresh, err
 }
 
 func (x *treeSearch) copyTo(_ context.Context, s *Scene, t *tables) (search, error) {
