@@ -154,7 +154,7 @@ __device__ __forceinline__ void store_unsearched(const VisibleRows& v, u32 kind,
 // otherwise its result is stored, for a polyline all but what blocks segment i.
 __device__ __forceinline__ bool store_answer(const VisibleRows& v, u32 kind, i64 row, i32 i, bool visible)
 {
-    const bool last = i + 1 == segment_count(v, kind, row);
+    const bool last = i + 1 >= segment_count(v, kind, row);
     switch (kind) {
     case VISIBLE_PAIR:
         (i == 0 ? v.visible : v.other_visible)[row] = visible;

@@ -173,6 +173,7 @@ var answers = map[string]func(*Rig, fakeoptix.Launch) optixabi.Result{
 	"__raygen__closest": with((*Rig).answer),
 	"__raygen__bare":    with((*Rig).answerBare),
 	"__raygen__reflect": with((*Rig).answerReflect),
+	"__raygen__visible": with((*Rig).answerVisible),
 }
 
 // with reads the parameters of a launch.
