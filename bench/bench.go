@@ -70,7 +70,7 @@ func benchCommand(args []string, stdout, stderr io.Writer) (err error) {
 func (o *options) resolve(emulated bool) {
 	config, warmup, repeat := "all", 2, 7
 	if emulated {
-		config, warmup, repeat = workload.Mini, 1, 3
+		config, warmup, repeat = workload.Mini, 0, 2
 	}
 	if o.config == "" {
 		o.config = config

@@ -38,7 +38,8 @@ func TestTwoEmulatedDevices(t *testing.T) {
 	first, _, _ := strings.Cut(out, "\n")
 	require.Contains(t, first, "2 emulated devices")
 	require.Contains(t, first, "not a performance measurement")
-	require.Contains(t, out, "agreement, mini intersect forced: 1.0 (0 of 1824 words differ)") // 96 rows of 19 words
+	require.Contains(t, out, "agreement, mini intersect forced: 1.0 (0 of 1824 values differ)")        // 96 rows of 19 words
+	require.Contains(t, out, "agreement, mini trace_reflections forced: 1.0 (0 of 576 values differ)") // two slots of three
 	require.Contains(t, out, "all checks passed")
 
 	require.True(t, r.Checks.Passed)
@@ -46,7 +47,7 @@ func TestTwoEmulatedDevices(t *testing.T) {
 	require.Equal(t, 2, r.Machine.DeviceCount)
 	require.Empty(t, r.Machine.Links)
 	rows := r.Configs["mini"].Rows
-	require.Len(t, rows, 2)
+	require.Len(t, rows, 4)
 	forced, policy := rows[0], rows[1]
 	require.Equal(t, record.Forced, forced.Mode)
 	require.Equal(t, "cuda", forced.Backend)
@@ -59,6 +60,15 @@ func TestTwoEmulatedDevices(t *testing.T) {
 	require.Equal(t, record.Policy, policy.Mode)
 	require.Equal(t, "master", policy.Dispatch, "96 rows are below the floor")
 	require.Equal(t, forced.Columns, policy.Columns)
+
+	chains := rows[2]
+	require.Equal(t, record.OperationReflections, chains.Operation)
+	require.Equal(t, record.Forced, chains.Mode)
+	require.Equal(t, "direct", chains.Dispatch)
+	require.Equal(t, forced.Hits, chains.Hits, "the first bounces are the closest hits")
+	require.Equal(t, [3]int{24, 8, 18}, [3]int{*chains.RowBytes.WireIn, *chains.RowBytes.WireOut, chains.RowBytes.DeclaredOut})
+	require.Len(t, chains.Columns, 3)
+	require.Equal(t, "master", rows[3].Dispatch)
 }
 
 func TestCopyTransportAndSeveralDevices(t *testing.T) {
@@ -75,7 +85,8 @@ func TestOneEmulatedDevice(t *testing.T) {
 	out, _, r := benchmark(t, exitDone, "--devices", "emu:1")
 	require.Contains(t, out, "1 emulated device of")
 	rows := r.Configs["mini"].Rows
-	require.Len(t, rows, 1)
+	require.Len(t, rows, 2)
+	require.Nil(t, rows[1].Multi)
 	require.Nil(t, rows[0].Multi)
 	require.Equal(t, []string{record.FlagSingleDeviceOnly}, rows[0].Flags)
 	require.Equal(t, "single", rows[0].Dispatch)
@@ -117,7 +128,8 @@ func TestPins(t *testing.T) {
 	require.NoError(t, err)
 	f, err := readPins(text)
 	require.NoError(t, err)
-	require.Equal(t, []pin{{"mini", 96, first.Configs["mini"].Rows[0].Columns}}, f.Pins)
+	rows := first.Configs["mini"].Rows
+	require.Equal(t, []pin{{"mini", "intersect", 96, rows[0].Columns}, {"mini", "trace_reflections", 96, rows[1].Columns}}, f.Pins)
 
 	setPins(t, f)
 	out, _, _ = benchmark(t, exitDone, "--devices", "emu:2")
@@ -176,17 +188,17 @@ func TestJudge(t *testing.T) {
 			checked{rowBytes: 76, wireBytes: 4, elements: 76, differ: []int64{0, 0, 0}}, nil},
 		{"the second set differs", []side{{mode: record.Forced, plan: split}, {mode: record.Policy, plan: split}},
 			checked{rowBytes: 76, wireBytes: 4, elements: 76, differ: []int64{0, 0, 3}},
-			[]string{"mini intersect: mode policy: 3 of 76 words differ from the one-device result"}},
+			[]string{"mini intersect: mode policy: 3 of 76 values differ from the one-device result"}},
 		{"a reused side has no result of its own", []side{{mode: record.Forced, plan: split}, {mode: record.Policy, plan: split, reused: true}},
 			checked{rowBytes: 76, wireBytes: 4, elements: 76, differ: []int64{0, 1}},
-			[]string{"mini intersect: mode forced: 1 of 76 words differ from the one-device result"}},
+			[]string{"mini intersect: mode forced: 1 of 76 values differ from the one-device result"}},
 		{"forced on the master", []side{{mode: record.Forced, plan: alone}}, checked{rowBytes: 76, wireBytes: 4, differ: []int64{0, 0}},
 			[]string{"mini intersect: the forced call did not use every device: floor"}},
 		{"wire size", nil, checked{rowBytes: 76, wireBytes: 76, differ: []int64{0}}, []string{"mini intersect: a remote row sends 76 bytes back, declared are 4"}},
 		{"row size", nil, checked{rowBytes: 75, wireBytes: 4, differ: []int64{0}}, []string{"mini intersect: a row has 75 record bytes, declared are 76"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &trial{run: &run{}, config: config, where: "mini intersect", sides: c.sides}
+			s := &task{trial: &trial{run: &run{}, config: config}, op: intersect(), where: "mini intersect", sides: c.sides}
 			s.judge(c.found, known)
 			require.Equal(t, c.want, s.failures)
 		})

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"math"
 
 	"github.com/raymux/raymux/bench/record"
@@ -14,71 +14,84 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// words is one result column on a device: rows of width 4-byte words.
-type words struct {
-	name  string
-	width int
-	data  cuda.Slice[uint32]
+// column is one result column on a device.
+type column struct {
+	name string
+	size int // bytes of a value: 4 or 1
+	data cuda.Slice[uint8]
 }
 
-// hitWords lists the columns of a result as words.
-func hitWords(h *scene.Hits) ([]words, error) {
-	var list []words
+// columnOf is a column of any type.
+func columnOf[T cuda.Scalar](name string, size int, data cuda.Slice[T]) (column, error) {
+	raw, err := cuda.Reinterpret[uint8](data)
+	return column{name, size, raw}, err
+}
+
+// hitColumns lists the columns of a result.
+func hitColumns(h *scene.Hits) ([]column, error) {
+	var list []column
 	for _, c := range scene.HitColumns(h.Flags) {
-		data, err := hitColumn(h, c.Name)
+		next, err := hitColumn(h, c.Name)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, words{c.Name, c.Width, data})
+		list = append(list, next)
 	}
 	return list, nil
 }
 
 // hitColumn returns one column of a result by its name.
-func hitColumn(h *scene.Hits, name string) (cuda.Slice[uint32], error) {
+func hitColumn(h *scene.Hits, name string) (column, error) {
 	floats := map[string]cuda.Slice[float32]{"t": h.T, "p": h.P, "n": h.N, "geo_n": h.GeoN, "uv": h.UV, "barycentric": h.Barycentric}
 	if c, ok := floats[name]; ok {
-		return cuda.Reinterpret[uint32](c)
+		return columnOf(name, 4, c)
 	}
 	ints := map[string]cuda.Slice[int32]{"shape_id": h.ShapeID, "prim_id": h.PrimID, "local_prim_id": h.LocalPrimID, "global_prim_id": h.GlobalPrimID}
 	if c, ok := ints[name]; ok {
-		return cuda.Reinterpret[uint32](c)
+		return columnOf(name, 4, c)
 	}
-	return cuda.Slice[uint32]{}, fmt.Errorf("the benchmark does not know the result column %q", name)
+	return column{}, fmt.Errorf("the benchmark does not know the result column %q", name)
 }
 
-// download copies a column to the host.
-func (w words) download(ctx context.Context, st *cuda.Stream) ([]uint32, error) {
-	return cuda.Download(ctx, st, w.data)
+// chainColumns lists the core columns of chains.
+func chainColumns(c *scene.Chains) ([]column, error) {
+	valid, err := columnOf("valid", 1, c.Valid)
+	if err != nil {
+		return nil, err
+	}
+	t, err := columnOf("t", 4, c.T)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := columnOf("prim_ids", 4, c.PrimIDs)
+	return []column{valid, t, ids}, err
 }
 
-// digestWords returns the SHA-256 of the little-endian words.
-func digestWords(data []uint32) string {
-	h := sha256.New()
-	appendWords(h, data)
-	return hex.EncodeToString(h.Sum(nil))
+// download copies a column to the host, as the little-endian bytes that devices hold.
+func (c column) download(ctx context.Context, st *cuda.Stream) ([]byte, error) {
+	return cuda.Download(ctx, st, c.data)
 }
 
-// appendWords feeds words to a hash in blocks: a column has up to 50 MiB, and need not exist twice.
-func appendWords(h hash.Hash, data []uint32) {
-	block := make([]byte, 0, 1<<16)
-	for len(data) > 0 {
-		n := min(len(data), cap(block)/4)
-		block = block[:0]
-		for _, v := range data[:n] {
-			block = binary.LittleEndian.AppendUint32(block, v)
+// digestBytes returns the SHA-256 of a column.
+func digestBytes(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// mismatches counts the values of the given size in which two columns differ; a missing value differs.
+func mismatches(a, b []byte, size int) int64 {
+	short := min(len(a), len(b))
+	n := int64((max(len(a), len(b)) - short) / size)
+	const block = 1 << 12 // of bytes compared at a time: nearly always equal
+	for from := 0; from < short; from += block {
+		to := min(from+block, short)
+		if bytes.Equal(a[from:to], b[from:to]) {
+			continue
 		}
-		h.Write(block) // a hash never returns an error
-		data = data[n:]
-	}
-}
-
-// mismatches counts the positions at which two arrays differ; a missing word differs.
-func mismatches(a, b []uint32) int64 {
-	n := int64(max(len(a), len(b)) - min(len(a), len(b)))
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			n++
+		for at := from; at < to; at += size {
+			if !bytes.Equal(a[at:at+size], b[at:at+size]) {
+				n++
+			}
 		}
 	}
 	return n
@@ -90,32 +103,39 @@ type digests struct {
 	prefix []record.Column // nil without a shorter part
 }
 
-func (d *digests) add(name string, width int, data []uint32, rows, prefix int64) {
-	d.all = append(d.all, record.Column{Name: name, SHA256: digestWords(data)})
+func (d *digests) add(name string, data []byte, rows, prefix int64) {
+	d.all = append(d.all, record.Column{Name: name, SHA256: digestBytes(data)})
 	if prefix > 0 && prefix < rows {
-		d.prefix = append(d.prefix, record.Column{Name: name, SHA256: digestWords(data[:prefix*int64(width)])})
+		d.prefix = append(d.prefix, record.Column{Name: name, SHA256: digestBytes(data[:int64(len(data))/rows*prefix])})
 	}
 }
 
 // take keeps a column that expectations speak of.
-func (a *answers) take(name string, data []uint32) {
+func (a *answers) take(name string, data []byte) {
 	switch name {
 	case "t":
 		a.t = floats(data)
 	case "p":
 		a.p = floats(data)
-	case "global_prim_id":
-		a.prim = make([]int32, len(data))
-		for i, v := range data {
-			a.prim[i] = int32(v)
-		}
+	case "global_prim_id", "prim_ids":
+		a.prim = ints(data)
+	case "valid":
+		a.valid = data
 	}
 }
 
-func floats(data []uint32) []float32 {
-	out := make([]float32, len(data))
-	for i, v := range data {
-		out[i] = math.Float32frombits(v)
+func floats(data []byte) []float32 {
+	out := make([]float32, len(data)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}
+
+func ints(data []byte) []int32 {
+	out := make([]int32, len(data)/4)
+	for i := range out {
+		out[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
 	}
 	return out
 }

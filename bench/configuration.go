@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
-	"time"
 
 	"github.com/raymux/raymux/bench/record"
 	"github.com/raymux/raymux/bench/workload"
@@ -16,48 +16,39 @@ import (
 type trial struct {
 	*run
 	config workload.Config
-	where  string // prefix of failed checks
 	meshes []workload.Mesh
 	rays   workload.Rays
 	stream *cuda.Stream // of the master, for the ray buffers
 	batch  scene.Rays   // the rays on the master
 	single *scene.Scene
-	sides  []side // the set in each mode; empty with one device
+	forced deviceSet // the set with equal shares; nil with one device
+	policy deviceSet // the set with the defaults; nil where every operation has the forced plan
 
-	contenders []contender // other tracers on the master
-	alone      error       // why there are none
-	undo       []func() error
-}
-
-// side is the device set under the options of one mode.
-type side struct {
-	mode   record.Mode
-	set    deviceSet // nil where the plan equals that of the forced mode
-	plan   chunked.Plan
-	reused bool // the times are those of the forced side
+	others    others
+	described record.Config // what the record says of the configuration so far
+	first     answers       // of the closest hits, which reflections begin with
+	undo      []func() error
 }
 
 // configuration runs one configuration: generate, build, time, check, record. Device memory is free again afterwards.
 func (r *run) configuration(c workload.Config) (err error) {
-	s := &trial{run: r, config: c, where: c.Name + " intersect"}
+	s := &trial{run: r, config: c}
 	defer func() { err = errors.Join(err, s.close()) }()
 	found := s.generate()
 	if err := s.open(); err != nil {
 		return err
 	}
-	times, err := s.time()
-	if err != nil {
-		return err
+	s.describe(found)
+	for _, op := range operations(c) {
+		t, err := s.task(op)
+		if err != nil {
+			return err
+		}
+		if err := t.run(); err != nil {
+			return fmt.Errorf("%s: %w", op.name, err)
+		}
 	}
-	checked, err := s.check()
-	if err != nil {
-		return err
-	}
-	rows := s.rows(times, checked)
-	tracers := s.recordTracers(times)
-	s.store(found, rows, tracers)
-	s.report(rows, checked)
-	s.printTracers(tracers)
+	s.printBackend()
 	return nil
 }
 
@@ -119,213 +110,51 @@ func (s *trial) open() (err error) {
 		return err
 	}
 	if len(s.host.devices) > 1 {
-		if err := s.openSides(); err != nil {
+		if err := s.openSets(); err != nil {
 			return err
 		}
 	}
-	if err := s.openContenders(); err != nil {
+	if err := s.openOthers(); err != nil {
 		return err
 	}
 	return idle(s.host.contexts)()
 }
 
-func (s *trial) openSides() error {
-	for _, mode := range []record.Mode{record.Forced, record.Policy} {
-		next := side{mode: mode}
-		if len(s.sides) > 0 {
-			forced := s.sides[0]
-			plan, err := intersectPlan(forced.set, s.options, mode, s.rowCount())
-			if err != nil {
-				return err
-			}
-			if plan.Kind == forced.plan.Kind && slices.Equal(plan.Shards, forced.plan.Shards) {
-				s.sides = append(s.sides, side{mode: mode, plan: plan, reused: true})
-				continue
-			}
-		}
-		var err error
-		if next.set, err = openSet(s.host, s.options, mode, s.warnings); err != nil {
+// openSets makes the set of the forced mode, and that of the policy mode if it plans any operation otherwise.
+func (s *trial) openSets() (err error) {
+	if s.forced, err = s.openSet(record.Forced); err != nil {
+		return err
+	}
+	for _, op := range operations(s.config) {
+		forced, err := s.plan(op, record.Forced)
+		if err != nil {
 			return err
 		}
-		s.later(next.set.Close)
-		if err := load(next.set, s.meshes); err != nil {
+		policy, err := s.plan(op, record.Policy)
+		if err != nil {
 			return err
 		}
-		if next.plan, err = intersectPlan(next.set, s.options, mode, s.rowCount()); err != nil {
+		if !samePlan(forced, policy) {
+			s.policy, err = s.openSet(record.Policy)
 			return err
 		}
-		s.sides = append(s.sides, next)
 	}
 	return nil
 }
 
-// tracers returns the scene on the master and then every set of its own, in the order of the timed variants.
-func (s *trial) tracers() []tracer {
-	list := []tracer{s.single}
-	for _, side := range s.sides {
-		if !side.reused {
-			list = append(list, side.set)
-		}
-	}
-	return list
-}
-
-// time measures every tracer on the whole batch: those of tracers, then the contenders.
-func (s *trial) time() ([]samples, error) {
-	var variants []variant
-	for _, t := range s.tracers() {
-		variants = append(variants, variant{run: calls(t, s.batch)})
-	}
-	for _, c := range s.contenders {
-		variants = append(variants, variant{run: c.run})
-	}
-	w := stopwatch{sync: idle(s.host.contexts), allocs: s.host.allocs.Load, now: time.Now}
-	times, err := w.measure(variants, s.warmup, s.repeat)
+func (s *trial) openSet(mode record.Mode) (deviceSet, error) {
+	set, err := openSet(s.host, s.options, mode, s.warnings)
 	if err != nil {
 		return nil, err
 	}
-	for i, t := range times {
-		if t.allocs > 0 {
-			s.fail(s.where, "%d driver allocations inside the samples of variant %d; result buffers must come from the pool", t.allocs, i)
-		}
-	}
-	return times, nil
+	s.later(set.Close)
+	return set, load(set, s.meshes)
 }
 
-// checked is the outcome of the correctness checks: the master's result, and how each side differs from it.
-type checked struct {
-	digests  digests
-	rowBytes float64
-	// wireBytes is the width of the winner column, which is all that a remote row sends back.
-	wireBytes float64
-	hits      int64
-	elements  int64
-	differ    []int64 // words that differ, by tracer; the first is 0
+// plan says how the batch would run on a set under the options of a mode.
+func (s *trial) plan(op operation, mode record.Mode) (chunked.Plan, error) {
+	return planOf(s.forced, s.options, mode, op.plan, s.rowCount())
 }
 
-// prefixRows are the leading rows whose digests are pinned too, because emulated devices can trace that many.
-var prefixRows = map[string]int64{workload.Light: 1 << 16, workload.Compute: 1 << 12}
-
-// check traces once more on every side and compares every column word by word, one column at a time.
-func (s *trial) check() (c checked, err error) {
-	tracers := s.tracers()
-	c.differ = make([]int64, len(tracers))
-	results := make([][]words, len(tracers))
-	var held []*scene.Hits
-	defer func() {
-		for _, hits := range held {
-			err = errors.Join(err, hits.Close())
-		}
-	}()
-	for i, t := range tracers {
-		hits, err := t.Intersect(background, s.batch, scene.All)
-		if err != nil {
-			return c, err
-		}
-		held = append(held, hits)
-		if results[i], err = hitWords(hits); err != nil {
-			return c, err
-		}
-	}
-	if err := idle(s.host.contexts)(); err != nil {
-		return c, err
-	}
-	if err := s.compare(results[0]); err != nil {
-		return c, err
-	}
-	var known answers
-	for at, column := range results[0] {
-		reference, err := column.download(background, s.stream)
-		if err != nil {
-			return c, err
-		}
-		c.elements += int64(len(reference))
-		c.digests.add(column.name, column.width, reference, s.rowCount(), prefixRows[s.config.Name])
-		known.take(column.name, reference)
-		for i := range results[1:] {
-			other, err := results[i+1][at].download(background, s.stream)
-			if err != nil {
-				return c, err
-			}
-			c.differ[i+1] += mismatches(reference, other)
-		}
-	}
-	c.rowBytes = 4 * float64(c.elements) / float64(s.rowCount())
-	if c.wireBytes, err = s.measureWire(); err != nil {
-		return c, err
-	}
-	c.hits = known.hits()
-	s.judge(c, known)
-	return c, nil
-}
-
-// measureWire is the size of what a search writes for one row, which is what a remote row sends back.
-func (s *trial) measureWire() (float64, error) {
-	_, call, err := s.single.PrepareIntersect(background, s.batch, scene.All)
-	if err != nil {
-		return 0, err
-	}
-	_, out := call.Columns()
-	var bytes uint64
-	for _, column := range out {
-		bytes += column.Data.Bytes()
-	}
-	return float64(bytes) / float64(call.Rows), call.Abandon()
-}
-
-// judge turns what was found into failed checks.
-func (s *trial) judge(c checked, known answers) {
-	for _, problem := range expectations[s.config.Name].verify(known, s.rays) {
-		s.fail(s.where, "%s", problem)
-	}
-	at := 0
-	for _, side := range s.sides {
-		if !side.reused {
-			at++
-			if c.differ[at] > 0 {
-				s.fail(s.where, "mode %s: %d of %d words differ from the one-device result", side.mode, c.differ[at], c.elements)
-			}
-		}
-		if side.mode == record.Forced && !usesEveryDevice(side.plan) {
-			s.fail(s.where, "the forced call did not use every device: %s", side.plan.Reason)
-		}
-	}
-	if declared := intersectOp().Record; c.rowBytes != float64(declared) {
-		s.fail(s.where, "a row has %g record bytes, declared are %d", c.rowBytes, declared)
-	}
-	if declared := intersectOp().Wire; c.wireBytes != float64(declared) {
-		s.fail(s.where, "a remote row sends %g bytes back, declared are %d", c.wireBytes, declared)
-	}
-	s.pinned(s.rowCount(), c.digests.all)
-	if c.digests.prefix != nil {
-		s.pinned(prefixRows[s.config.Name], c.digests.prefix)
-	}
-}
-
-// usesEveryDevice reports whether each device has rows, as far as there are enough.
-func usesEveryDevice(p chunked.Plan) bool {
-	used := int64(0)
-	for _, shard := range p.Shards {
-		if shard.Len() > 0 {
-			used++
-		}
-	}
-	return used == min(p.Rows, int64(len(p.Shards)))
-}
-
-// canonical reports whether every column is that of the canonical triangle test. OptiX may name another triangle where a
-// ray meets an edge, so its digests are nobody's business.
-func (s *trial) canonical() bool { return s.single == nil || s.single.Backend() != scene.OptiX }
-
-// pinned compares column digests with the committed ones and keeps them for --pin.
-func (s *trial) pinned(rows int64, columns []record.Column) {
-	if !s.canonical() {
-		return
-	}
-	s.fresh = append(s.fresh, pin{s.config.Name, rows, columns})
-	if p, ok := s.pins.find(s.config.Name, rows); ok {
-		for _, problem := range p.differ(columns) {
-			s.fail(s.where, "%s", problem)
-		}
-	}
-}
+// samePlan reports whether two plans of a call are one.
+func samePlan(a, b chunked.Plan) bool { return a.Kind == b.Kind && slices.Equal(a.Shards, b.Shards) }

@@ -30,20 +30,29 @@ func TestCorruptLinkIsFound(t *testing.T) {
 	defer func() { require.NoError(t, h.close()) }()
 	config, err := workload.Find(workload.Mini)
 	require.NoError(t, err)
-	s := &trial{run: &run{options: options{rays: 256, transport: chunked.Copy}, host: h}, config: config, where: "mini"}
+	s := &trial{run: &run{options: options{rays: 256, transport: chunked.Copy}, host: h}, config: config}
 	defer func() { require.NoError(t, s.close()) }()
 	s.generate()
 	require.NoError(t, s.open())
 
-	_, err = s.check()
-	require.NoError(t, err)
-	require.Empty(t, s.failures, "before the link fails")
+	for _, c := range []struct {
+		op     operation
+		values string
+	}{{intersect(), "4864"}, {reflections(2), "1536"}} {
+		armed.Store(false)
+		s.failures = nil
+		k, err := s.task(c.op)
+		require.NoError(t, err)
+		_, err = k.check()
+		require.NoError(t, err)
+		require.Empty(t, s.failures, "before the link fails")
 
-	armed.Store(true)
-	c, err := s.check()
-	require.NoError(t, err)
-	require.Positive(t, c.differ[1])
-	require.Zero(t, c.differ[2], "the policy call runs on the master alone")
-	require.Len(t, s.failures, 1)
-	require.Regexp(t, `^mini: mode forced: \d+ of 4864 words differ from the one-device result$`, s.failures[0])
+		armed.Store(true)
+		found, err := k.check()
+		require.NoError(t, err)
+		require.Positive(t, found.differ[1])
+		require.Zero(t, found.differ[2], "the policy call runs on the master alone")
+		require.Len(t, s.failures, 1)
+		require.Regexp(t, "^mini "+c.op.name+`: mode forced: \d+ of `+c.values+` values differ from the one-device result$`, s.failures[0])
+	}
 }

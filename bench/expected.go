@@ -69,11 +69,12 @@ var expectations = map[string]expectation{
 	},
 }
 
-// answers are the columns of a result that the expectations speak of, on the host.
+// answers are the columns of a result that the expectations speak of, on the host. Chains have a value per slot.
 type answers struct {
-	t    []float32 // +inf on a miss
-	p    []float32 // 3 per row
-	prim []int32   // global primitive id, -1 on a miss
+	t     []float32 // +inf on a miss
+	p     []float32 // 3 per row
+	prim  []int32   // global primitive id, -1 on a miss
+	valid []uint8   // of chains alone: 1 where there is a bounce
 }
 
 // hits counts the rows with a finite distance.

@@ -165,20 +165,20 @@ type winnersOf struct {
 
 // winners traces a batch once on each backend.
 func (g *ground) winners(batch scene.Rays) (w winnersOf, err error) {
-	var own []uint32
+	var own []byte
 	for i, s := range g.scenes() {
 		ids, err := g.ids(s, batch)
 		if err != nil {
 			return w, err
 		}
 		if i > 0 {
-			w.differ = float64(mismatches(own, ids))
+			w.differ = float64(mismatches(own, ids, 4))
 			continue
 		}
 		own = ids
-		w.digest = digestWords(ids)
-		for _, id := range ids {
-			if int32(id) >= 0 {
+		w.digest = digestBytes(ids)
+		for _, id := range ints(ids) {
+			if id >= 0 {
 				w.hits++
 			}
 		}
@@ -186,7 +186,7 @@ func (g *ground) winners(batch scene.Rays) (w winnersOf, err error) {
 	return w, nil
 }
 
-func (g *ground) ids(s *scene.Scene, batch scene.Rays) (ids []uint32, err error) {
+func (g *ground) ids(s *scene.Scene, batch scene.Rays) (ids []byte, err error) {
 	hits, err := s.Intersect(background, batch, scene.Geometric)
 	if err != nil {
 		return nil, err
@@ -199,5 +199,5 @@ func (g *ground) ids(s *scene.Scene, batch scene.Rays) (ids []uint32, err error)
 	if err != nil {
 		return nil, err
 	}
-	return cuda.Download(background, g.stream, column)
+	return column.download(background, g.stream)
 }

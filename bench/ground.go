@@ -120,7 +120,7 @@ func (g *ground) ways(hits cuda.Slice[float32]) []way {
 	names := [][2]string{{traceCUDA, traceCUDASearch}, {traceOptiX, traceOptiXSearch}}
 	for i, s := range g.scenes() {
 		list = append(list,
-			way{names[i][0], func(batch scene.Rays) (func() error, error) { return calls(s, batch)() }},
+			way{names[i][0], func(batch scene.Rays) (func() error, error) { return intersect().timed(s, batch).run() }},
 			way{names[i][1], func(batch scene.Rays) (func() error, error) { return searchOnly(s, batch) }})
 	}
 	if g.optix != nil {

@@ -40,7 +40,7 @@ options:
                                     without a GPU two emulated devices)
   --require-devices K               exit 3 if the set has fewer devices; never falls back to emulated ones
   --rays N                          rows of the batch, at least 1 (default: that of the configuration)
-  --warmup W, --repeat R            rounds before and while measuring (default: 2 and 7, on emulated devices 1 and 3)
+  --warmup W, --repeat R            rounds before and while measuring (default: 2 and 7, on emulated devices 0 and 2)
   --transport auto|direct|copy      how remote rows travel (default: auto)
   --backend auto|cuda|optix         how rays find triangles (default: auto)
   --study LIST|all                  then make tables on the master: geometry (tracers on several scenes) and batches (cost

@@ -77,8 +77,8 @@ func TestResolve(t *testing.T) {
 		warmup, repeat int
 	}{
 		{nil, false, []string{"light", "compute"}, 2, 7},
-		{nil, true, []string{"mini"}, 1, 3},
-		{[]string{"--config", "all"}, true, []string{"light", "compute"}, 1, 3},
+		{nil, true, []string{"mini"}, 0, 2},
+		{[]string{"--config", "all"}, true, []string{"light", "compute"}, 0, 2},
 		{[]string{"--config", "light", "--warmup", "0", "--repeat", "1"}, false, []string{"light"}, 0, 1},
 		{[]string{"--config", "mini"}, false, []string{"mini"}, 2, 7},
 	} {

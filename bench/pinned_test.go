@@ -29,23 +29,29 @@ func TestPinnedOnEmulatedDevices(t *testing.T) {
 			if c.slow && testing.Short() {
 				t.Skip("slow: builds a tree over two million triangles")
 			}
-			pinned, ok := pins.find(c.config, c.rows)
-			require.True(t, ok, "the first %d rows of %s are not pinned", c.rows, c.config)
 			h, err := openHost(options{devices: deviceList{emulated: 1}})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, h.close()) }()
 			config, err := workload.Find(c.config)
 			require.NoError(t, err)
 			r := &run{options: options{rays: c.rows}, host: h}
-			s := &trial{run: r, config: config, where: c.config}
+			s := &trial{run: r, config: config}
 			defer func() { require.NoError(t, s.close()) }()
 			s.generate()
 			require.NoError(t, s.open())
-			found, err := s.check()
-			require.NoError(t, err)
-			require.Empty(t, s.failures)
-			require.Equal(t, pinned.Columns, found.digests.all, fmt.Sprintf("%s, first %d rows", c.config, c.rows))
+			for _, op := range operations(config) {
+				where := fmt.Sprintf("%s %s, first %d rows", c.config, op.name, c.rows)
+				pinned, ok := pins.find(pin{Config: c.config, Operation: op.name, Rows: c.rows})
+				require.True(t, ok, "%s: not pinned", where)
+				k, err := s.task(op)
+				require.NoError(t, err)
+				found, err := k.check()
+				require.NoError(t, err)
+				require.Empty(t, s.failures)
+				require.Equal(t, pinned.Columns, found.digests.all, where)
+			}
 			compareWithOracle(t, s, c.brute)
+			compareChains(t, s, c.brute/2)
 		})
 	}
 }

@@ -22,11 +22,17 @@ type pinFile struct {
 	Pins []pin `json:"pins"`
 }
 
-// pin holds the SHA-256 of every column of the first Rows rows of a configuration, all fields requested.
+// pin holds the SHA-256 of every column of the first Rows rows of an operation on a configuration.
 type pin struct {
-	Config  string          `json:"config"`
-	Rows    int64           `json:"rows"`
-	Columns []record.Column `json:"columns"`
+	Config    string          `json:"config"`
+	Operation string          `json:"operation"`
+	Rows      int64           `json:"rows"`
+	Columns   []record.Column `json:"columns"`
+}
+
+// names reports whether two pins are of the same result.
+func (p pin) names(other pin) bool {
+	return p.Config == other.Config && p.Operation == other.Operation && p.Rows == other.Rows
 }
 
 func readPins(text []byte) (pinFile, error) {
@@ -39,9 +45,9 @@ func readPins(text []byte) (pinFile, error) {
 	return f, nil
 }
 
-// find returns the pin of a configuration and batch size.
-func (f pinFile) find(config string, rows int64) (pin, bool) {
-	i := slices.IndexFunc(f.Pins, func(p pin) bool { return p.Config == config && p.Rows == rows })
+// find returns the pin of the same result as another.
+func (f pinFile) find(of pin) (pin, bool) {
+	i := slices.IndexFunc(f.Pins, of.names)
 	if i < 0 {
 		return pin{}, false
 	}
@@ -50,13 +56,10 @@ func (f pinFile) find(config string, rows int64) (pin, bool) {
 
 // set replaces or adds a pin and keeps the file sorted.
 func (f *pinFile) set(p pin) {
-	f.Pins = slices.DeleteFunc(f.Pins, func(old pin) bool { return old.Config == p.Config && old.Rows == p.Rows })
+	f.Pins = slices.DeleteFunc(f.Pins, p.names)
 	f.Pins = append(f.Pins, p)
 	slices.SortFunc(f.Pins, func(a, b pin) int {
-		if a.Config != b.Config {
-			return cmp.Compare(a.Config, b.Config)
-		}
-		return cmp.Compare(a.Rows, b.Rows)
+		return cmp.Or(cmp.Compare(a.Config, b.Config), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Rows, b.Rows))
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,22 +15,27 @@ import (
 func TestCommittedPins(t *testing.T) {
 	f, err := readPins(committedPins)
 	require.NoError(t, err)
-	seen := map[string]map[int64]bool{}
+	seen := map[string]bool{}
 	for _, p := range f.Pins {
 		require.Contains(t, expectations, p.Config)
-		require.False(t, seen[p.Config][p.Rows], "%s %d is pinned twice", p.Config, p.Rows)
-		if seen[p.Config] == nil {
-			seen[p.Config] = map[int64]bool{}
-		}
-		seen[p.Config][p.Rows] = true
+		name := fmt.Sprint(p.Config, " ", p.Operation, " ", p.Rows)
+		require.False(t, seen[name], "%s is pinned twice", name)
+		seen[name] = true
 		var names []string
 		for _, c := range p.Columns {
 			require.Regexp(t, "^[0-9a-f]{64}$", c.SHA256)
 			names = append(names, c.Name)
 		}
 		var want []string
-		for _, c := range scene.HitColumns(scene.All) {
-			want = append(want, c.Name)
+		switch p.Operation {
+		case record.OperationIntersect:
+			for _, c := range scene.HitColumns(scene.All) {
+				want = append(want, c.Name)
+			}
+		case record.OperationReflections:
+			for _, c := range scene.ChainColumns(scene.ChainCore) {
+				want = append(want, c.Name)
+			}
 		}
 		require.Equal(t, want, names)
 	}
@@ -44,26 +50,30 @@ func TestReadPinsRefuses(t *testing.T) {
 
 func TestPinsRoundTrip(t *testing.T) {
 	var f pinFile
-	f.set(pin{"mini", 9, []record.Column{{Name: "t", SHA256: "00"}}})
-	f.set(pin{"light", 20, nil})
-	f.set(pin{"light", 3, nil})
-	f.set(pin{"mini", 9, []record.Column{{Name: "t", SHA256: "11"}}}) // replaces
+	f.set(pin{"mini", "a", 9, []record.Column{{Name: "t", SHA256: "00"}}})
+	f.set(pin{"light", "b", 20, nil})
+	f.set(pin{"light", "b", 3, nil})
+	f.set(pin{"light", "a", 50, nil})
+	f.set(pin{"mini", "a", 9, []record.Column{{Name: "t", SHA256: "11"}}}) // replaces
 	path := filepath.Join(t.TempDir(), "new", "pins.json")
 	require.NoError(t, f.write(path))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	got, err := readPins(text)
 	require.NoError(t, err)
-	require.Equal(t, []int64{3, 20, 9}, []int64{got.Pins[0].Rows, got.Pins[1].Rows, got.Pins[2].Rows})
-	p, ok := got.find("mini", 9)
+	require.Len(t, got.Pins, 4)
+	require.Equal(t, []int64{50, 3, 20, 9}, []int64{got.Pins[0].Rows, got.Pins[1].Rows, got.Pins[2].Rows, got.Pins[3].Rows})
+	p, ok := got.find(pin{Config: "mini", Operation: "a", Rows: 9})
 	require.True(t, ok)
 	require.Equal(t, "11", p.Columns[0].SHA256)
-	_, ok = got.find("mini", 10)
-	require.False(t, ok)
+	for _, other := range []pin{{Config: "mini", Operation: "a", Rows: 10}, {Config: "mini", Operation: "b", Rows: 9}, {Config: "light", Operation: "a", Rows: 9}} {
+		_, ok = got.find(other)
+		require.False(t, ok)
+	}
 }
 
 func TestPinDiffers(t *testing.T) {
-	p := pin{"light", 4, []record.Column{{Name: "t", SHA256: "aa"}, {Name: "p", SHA256: "bb"}}}
+	p := pin{"light", "intersect", 4, []record.Column{{Name: "t", SHA256: "aa"}, {Name: "p", SHA256: "bb"}}}
 	require.Empty(t, p.differ([]record.Column{{Name: "p", SHA256: "bb"}, {Name: "t", SHA256: "aa"}}))
 	require.Equal(t, []string{"column t of the first 4 rows has SHA-256 ab, pinned is aa"},
 		p.differ([]record.Column{{Name: "t", SHA256: "ab"}, {Name: "p", SHA256: "bb"}}))

@@ -4,11 +4,10 @@ import (
 	"github.com/raymux/raymux/bench/record"
 	"github.com/raymux/raymux/bench/workload"
 	"github.com/raymux/raymux/chunked"
-	"github.com/raymux/raymux/scene"
 )
 
-// rows makes the record's rows of a configuration: one for each mode of the set, or one for the single device.
-func (s *trial) rows(times []samples, c checked) []record.Row {
+// rows makes the record's rows of an operation: one for each mode of the set, or one for the single device.
+func (s *task) rows(times []samples, c checked) []record.Row {
 	if len(s.sides) == 0 {
 		row := s.row(record.Forced, times[0], c)
 		row.Dispatch = "single"
@@ -46,16 +45,16 @@ func (s *trial) rows(times []samples, c checked) []record.Row {
 	return rows
 }
 
-// row is what every row of the configuration has in common.
-func (s *trial) row(mode record.Mode, single samples, c checked) record.Row {
-	op := intersectOp()
+// row is what every row of the operation has in common.
+func (s *task) row(mode record.Mode, single samples, c checked) record.Row {
+	op := s.op.plan
 	in, wire, hits, measured := int(op.In), int(op.Wire), c.hits, c.rowBytes
 	return record.Row{
-		Operation: record.OperationIntersect, Mode: mode, Backend: s.single.Backend().String(),
+		Operation: s.op.name, Mode: mode, Backend: s.single.Backend().String(),
 		Batch:  record.Batch{Count: s.rowCount(), Unit: record.UnitRays},
 		Single: single.timing(),
 		RowBytes: &record.RowBytes{
-			DeclaredIn: in, DeclaredOut: int(scene.RowBytes(scene.All)), MeasuredOut: &measured,
+			DeclaredIn: in, DeclaredOut: int(op.Record), MeasuredOut: &measured,
 			WireIn: &in, WireOut: &wire, MeasuredWireOut: record.Null(),
 		},
 		Hits: &hits, Columns: c.digests.all,
@@ -78,14 +77,14 @@ func recordPlan(shards []chunked.Range, devices []int) *record.Plan {
 	return p
 }
 
-// store adds the configuration to the record.
-func (s *trial) store(found workload.Digests, rows []record.Row, tracers []record.Tracer) {
+// describe adds the configuration to the record, as yet without rows.
+func (s *trial) describe(found workload.Digests) {
 	vertices, triangles := 0, 0
 	for _, m := range s.meshes {
 		vertices += m.NumVertices()
 		triangles += m.NumTriangles()
 	}
-	s.record.Configs[s.config.Name] = record.Config{
+	s.described = record.Config{
 		Note: s.config.Note, MaxBounces: s.config.MaxBounces,
 		AccumSamples: int64(s.config.AccumSamples), StreamChunkRows: int64(s.config.ChunkRows),
 		Geometry: &record.Geometry{
@@ -93,7 +92,15 @@ func (s *trial) store(found workload.Digests, rows []record.Row, tracers []recor
 			VerticesSHA256: found.Vertices, FacesSHA256: found.Faces,
 		},
 		Rays: &record.Rays{Count: s.rowCount(), OriginsSHA256: found.Origins, DirectionsSHA256: found.Directions},
-		Rows: rows, Tracers: tracers,
 	}
-	s.record.Parameters.SelectedConfigs = append(s.record.Parameters.SelectedConfigs, s.config.Name)
+}
+
+// store adds the rows of an operation to the record.
+func (s *task) store(rows []record.Row, tracers []record.Tracer) {
+	if len(s.described.Rows) == 0 {
+		s.record.Parameters.SelectedConfigs = append(s.record.Parameters.SelectedConfigs, s.config.Name)
+	}
+	s.described.Rows = append(s.described.Rows, rows...)
+	s.described.Tracers = append(s.described.Tracers, tracers...)
+	s.record.Configs[s.config.Name] = s.described
 }

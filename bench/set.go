@@ -21,6 +21,7 @@ type tracer interface {
 	AddMesh(scene.Mesh) (int, error)
 	Build(context.Context) error
 	Intersect(context.Context, scene.Rays, scene.Flags, ...scene.CallOption) (*scene.Hits, error)
+	TraceReflections(context.Context, scene.Rays, int, scene.ChainFields, ...scene.CallOption) (*scene.Chains, error)
 	Stream() *cuda.Stream
 	Close() error
 }
@@ -64,11 +65,11 @@ func openSet(h *host, o options, mode record.Mode, warnings io.Writer) (deviceSe
 	})
 }
 
-// intersectPlan says how a call on a set would run under the options of a mode.
-func intersectPlan(set deviceSet, o options, mode record.Mode, rows int64) (chunked.Plan, error) {
+// planOf says how a call on a set would run under the options of a mode.
+func planOf(set deviceSet, o options, mode record.Mode, op chunked.Op, rows int64) (chunked.Plan, error) {
 	devices := set.Devices()
 	return chunked.BuildPlan(chunked.Input{
-		Op: intersectOp(), Rows: rows, Devices: devices,
+		Op: op, Rows: rows, Devices: devices,
 		Options: planOptions(mode, len(devices), o.transport), Transport: set.Transport(),
 	})
 }
@@ -76,4 +77,9 @@ func intersectPlan(set deviceSet, o options, mode record.Mode, rows int64) (chun
 // intersectOp describes the call of the intersect rows: every column, neither TMax nor Active.
 func intersectOp() chunked.Op {
 	return multi.IntersectOp(scene.All, scene.Rays{}.BytesPerRow())
+}
+
+// reflectionsOp describes the call of the reflection rows: the core columns, neither TMax nor Active.
+func reflectionsOp(bounces int) chunked.Op {
+	return multi.ReflectionsOp(bounces, scene.ChainCore, scene.Rays{}.BytesPerRow())
 }

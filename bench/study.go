@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -97,41 +96,15 @@ func (r *run) study(name string) error {
 	return nil
 }
 
-// printStudy prints a table in columns; digests are for the record alone.
+// printStudy prints a table in columns.
 func printStudy(out io.Writer, s record.Study) error {
 	fmt.Fprintf(out, "study %s: %s\n", s.ID, s.Description)
-	lines := make([][]string, 1+len(s.Rows))
-	for i, c := range s.Columns {
-		if strings.HasSuffix(c.Name, "_sha256") {
-			continue
-		}
-		title := c.Name
-		if c.Unit != "-" {
-			title += ", " + c.Unit
-		}
-		lines[0] = append(lines[0], title)
-		for k, row := range s.Rows {
-			lines[k+1] = append(lines[k+1], cellText(row[i]))
-		}
-	}
+	titles, rows := s.Text()
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	for _, line := range lines {
+	for _, line := range append([][]string{titles}, rows...) {
 		fmt.Fprintln(w, strings.Join(line, "\t"))
 	}
 	return w.Flush()
-}
-
-func cellText(cell any) string {
-	switch v := cell.(type) {
-	case nil:
-		return absent
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-			return fmt.Sprintf("%.0f", v)
-		}
-		return fmt.Sprintf("%.4g", v)
-	}
-	return fmt.Sprint(cell)
 }
 
 // columns makes the columns of a study of "name unit" pairs.

@@ -8,7 +8,7 @@ import (
 )
 
 // tableFormat has one column per value; times are in ms.
-const tableFormat = "%-13s %-10s %-7s %9s %12s %12s %8s  %-8s %6s  %s\n"
+const tableFormat = "%-13s %-17s %-7s %9s %12s %12s %8s  %-8s %6s  %s\n"
 
 const absent = "--"
 
@@ -24,14 +24,14 @@ func (r *run) printHeader() {
 	fmt.Fprintf(r.out, tableFormat, "Configuration", "Operation", "Mode", "Batch", one, several, "speedup", "dispatch", "chunks", "weights")
 }
 
-// report prints the rows of a configuration, the agreement of the set with one device, and the digests of the columns.
-func (s *trial) report(rows []record.Row, c checked) {
+// report prints the rows of an operation, the agreement of the set with one device, and the digests of the columns.
+func (s *task) report(rows []record.Row, c checked) {
 	for _, row := range rows {
 		fmt.Fprint(s.out, tableLine(s.config.Name, row))
 	}
 	for _, row := range rows {
 		if a := row.Agreement; a != nil {
-			fmt.Fprintf(s.out, "agreement, %s %s %s: %s (%d of %d words differ)\n",
+			fmt.Fprintf(s.out, "agreement, %s %s %s: %s (%d of %d values differ)\n",
 				s.config.Name, row.Operation, row.Mode, agreementText(*a.Fraction), *a.Mismatches, *a.Elements)
 		}
 	}
@@ -39,6 +39,9 @@ func (s *trial) report(rows []record.Row, c checked) {
 		if row.Overlap != nil {
 			fmt.Fprint(s.out, overlapLine(s.config.Name, row))
 		}
+	}
+	if c.bounces != nil {
+		fmt.Fprintf(s.out, "bounces, %s: %s of %d rows have a first, second and so on\n", s.where, strings.Trim(fmt.Sprint(c.bounces), "[]"), s.rowCount())
 	}
 	s.printDigests(s.rowCount(), c.digests.all)
 	if c.digests.prefix != nil {
@@ -77,15 +80,15 @@ func tableLine(config string, row record.Row) string {
 func milliseconds(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
 
 // printDigests prints the SHA-256 of every column and whether it is pinned.
-func (s *trial) printDigests(rows int64, columns []record.Column) {
+func (s *task) printDigests(rows int64, columns []record.Column) {
 	state := "not pinned"
-	if p, ok := s.pins.find(s.config.Name, rows); ok && s.canonical() {
+	if p, ok := s.pins.find(pin{Config: s.config.Name, Operation: s.op.name, Rows: rows}); ok && s.canonical() {
 		state = "as pinned"
 		if len(p.differ(columns)) > 0 {
 			state = "NOT as pinned"
 		}
 	}
-	fmt.Fprintf(s.out, "SHA-256, %s intersect, first %d rows, %s:\n", s.config.Name, rows, state)
+	fmt.Fprintf(s.out, "SHA-256, %s, first %d rows, %s:\n", s.where, rows, state)
 	for _, c := range columns {
 		fmt.Fprintf(s.out, "  %-15s %s\n", c.Name, c.SHA256)
 	}

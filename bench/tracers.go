@@ -9,91 +9,98 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
+// others are the tracers on the master beside the chosen one.
+type others struct {
+	second *scene.Scene        // the other backend; nil where there is none
+	optix  *scene.Scene        // that of the two which is OptiX
+	hits   cuda.Slice[float32] // for the results of OptiX alone
+	none   error               // why there is no other backend
+}
+
 // contender is another tracer on the master, timed in the same rounds: the other backend, or the probe that has OptiX
 // answer alone, which is what ratios refer to.
 type contender struct {
-	name   string
-	run    func() (release func() error, err error)
+	name string
+	variant
 	scene  *scene.Scene // nil for the probe
-	differ int64        // words that differ from the result of the chosen backend
+	differ int64        // values that differ from the result of the chosen backend
 }
 
-// openContenders prepares the other backend and, where OptiX is one of the two, the probe. An explicit choice of the
-// CUDA backend leaves OptiX alone.
-func (s *trial) openContenders() error {
+// openOthers prepares the other backend and, where OptiX is one of the two, the probe. An explicit choice of the CUDA
+// backend leaves OptiX alone.
+func (s *trial) openOthers() error {
 	if s.backend == scene.CUDA {
 		return nil
 	}
-	other := scene.OptiX
+	backend := scene.OptiX
 	if s.single.Backend() == scene.OptiX {
-		other = scene.CUDA
+		backend = scene.CUDA
 	}
 	master := s.host.contexts[0]
-	second, err := scene.New(master, scene.Options{Backend: other})
+	second, err := scene.New(master, scene.Options{Backend: backend})
 	if err != nil {
 		return err
 	}
 	s.later(second.Close)
 	err = load(second, s.meshes)
-	if errors.Is(err, scene.ErrBackendUnavailable) {
-		s.alone = err
+	if unavailable(err) {
+		s.others.none = err
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	s.contenders = append(s.contenders, contender{name: other.String(), run: calls(second, s.batch), scene: second})
-	optix := second
-	if other == scene.CUDA {
-		optix = s.single
+	s.others.second, s.others.optix = second, second
+	if backend == scene.CUDA {
+		s.others.optix = s.single
 	}
-	hits, err := cuda.Alloc[float32](master, 4*int(s.rowCount()))
-	if err != nil {
+	if s.others.hits, err = cuda.Alloc[float32](master, 4*int(s.rowCount())); err != nil {
 		return err
 	}
-	s.later(func() error { return cuda.Free(hits) })
-	s.contenders = append(s.contenders, contender{name: record.TracerBare, run: func() (func() error, error) {
-		return func() error { return nil }, optix.TraverseBare(s.stream, s.batch, hits, 0, s.rowCount())
-	}})
+	s.later(func() error { return cuda.Free(s.others.hits) })
 	return nil
 }
 
-// calls is the timed call of a tracer: every column.
-func calls(t tracer, batch scene.Rays) func() (func() error, error) {
-	return func() (func() error, error) {
-		hits, err := t.Intersect(background, batch, scene.All)
-		if err != nil {
-			return nil, err
-		}
-		return hits.Close, nil
+// contenders of an operation. The probe finds closest hits and nothing else.
+func (s *trial) contenders(op operation) []contender {
+	o := s.others
+	if o.second == nil {
+		return nil
 	}
+	list := []contender{{name: o.second.Backend().String(), variant: op.timed(o.second, s.batch), scene: o.second}}
+	if op.name == record.OperationIntersect {
+		list = append(list, contender{name: record.TracerBare, variant: variant{run: func() (func() error, error) {
+			return func() error { return nil }, o.optix.TraverseBare(s.stream, s.batch, o.hits, 0, s.rowCount())
+		}}})
+	}
+	return list
 }
 
-// compare counts the words in which the other backend's result differs. Where rays meet edges the backends may name
+// compare counts the values in which the other backend's result differs. Where rays meet edges the backends may name
 // different triangles, so a difference is reported and fails nothing.
-func (s *trial) compare(reference []words) error {
+func (s *task) compare(reference []column) error {
 	for i := range s.contenders {
 		c := &s.contenders[i]
 		if c.scene == nil {
 			continue
 		}
-		hits, err := c.scene.Intersect(background, s.batch, scene.All)
+		out, err := s.op.call(c.scene, s.batch)
 		if err != nil {
 			return err
 		}
-		err = s.countDifferences(c, reference, hits)
-		if err = errors.Join(err, hits.Close()); err != nil {
+		err = s.countDifferences(c, reference, out)
+		if err = errors.Join(err, out.close()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *trial) countDifferences(c *contender, reference []words, hits *scene.Hits) error {
+func (s *task) countDifferences(c *contender, reference []column, out outcome) error {
 	if err := idle(s.host.contexts)(); err != nil {
 		return err
 	}
-	columns, err := hitWords(hits)
+	columns, err := out.columns()
 	if err != nil {
 		return err
 	}
@@ -106,13 +113,13 @@ func (s *trial) countDifferences(c *contender, reference []words, hits *scene.Hi
 		if err != nil {
 			return err
 		}
-		c.differ += mismatches(want, have)
+		c.differ += mismatches(want, have, column.size)
 	}
 	return nil
 }
 
 // recordTracers makes the record's entries; the first is the chosen backend.
-func (s *trial) recordTracers(times []samples) []record.Tracer {
+func (s *task) recordTracers(times []samples) []record.Tracer {
 	if len(s.contenders) == 0 {
 		return nil
 	}
@@ -120,9 +127,13 @@ func (s *trial) recordTracers(times []samples) []record.Tracer {
 		abi := int(info.ABI)
 		s.record.Software.OptiXABI = &abi
 	}
-	list := []record.Tracer{{Name: s.single.Backend().String(), Single: times[0].timing()}}
+	operation := s.op.name
+	if operation == record.OperationIntersect {
+		operation = "" // what tracers were compared by at first
+	}
+	list := []record.Tracer{{Operation: operation, Name: s.single.Backend().String(), Single: times[0].timing()}}
 	for i, c := range s.contenders {
-		t := record.Tracer{Name: c.name, Single: times[len(times)-len(s.contenders)+i].timing()}
+		t := record.Tracer{Operation: operation, Name: c.name, Single: times[len(times)-len(s.contenders)+i].timing()}
 		if c.scene != nil {
 			t.DifferingWords = &c.differ
 		}
@@ -131,22 +142,31 @@ func (s *trial) recordTracers(times []samples) []record.Tracer {
 	return list
 }
 
-// printTracers prints the backend, and the tracers on one device side by side, each as a multiple of the probe.
-func (s *trial) printTracers(list []record.Tracer) {
+// printBackend says what traced, and why nothing else did.
+func (s *trial) printBackend() {
 	fmt.Fprintf(s.out, "backend, %s: %v (%s)\n", s.config.Name, s.single.Backend(), s.single.BackendReason())
-	if s.alone != nil {
-		fmt.Fprintf(s.out, "no other tracer is timed: %v\n", s.alone)
+	if s.others.none != nil {
+		fmt.Fprintf(s.out, "no other tracer is timed: %v\n", s.others.none)
 	}
+}
+
+// printTracers prints the tracers on one device side by side, each as a multiple of the last, which is
+// OptiX alone, or where that does not exist the other backend.
+func (s *task) printTracers(list []record.Tracer) {
 	if len(list) == 0 {
 		return
 	}
-	bare := list[len(list)-1].Single.MinNS
+	last := list[len(list)-1]
+	title := last.Name
+	if title == record.TracerBare {
+		title = "bare OptiX"
+	}
 	for _, t := range list {
 		note := ""
 		if t.DifferingWords != nil {
-			note = fmt.Sprintf(", %d words differ", *t.DifferingWords)
+			note = fmt.Sprintf(", %d values differ", *t.DifferingWords)
 		}
-		fmt.Fprintf(s.out, "tracer, %s intersect, 1 GPU: %-10s %9s ms, %.3f times bare OptiX%s\n", s.config.Name, t.Name,
-			fmt.Sprintf("%.3f", float64(t.Single.MinNS)/1e6), float64(t.Single.MinNS)/float64(bare), note)
+		fmt.Fprintf(s.out, "tracer, %s, 1 GPU: %-10s %9s ms, %.3f times %s%s\n", s.where, t.Name,
+			fmt.Sprintf("%.3f", float64(t.Single.MinNS)/1e6), float64(t.Single.MinNS)/float64(last.Single.MinNS), title, note)
 	}
 }

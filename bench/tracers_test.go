@@ -38,19 +38,21 @@ func TestContenders(t *testing.T) {
 					options: options{rays: 64, backend: c.backend, repeat: 2}, host: h, out: &out,
 					record: &record.Record{Configs: map[string]record.Config{}},
 				},
-				config: config, where: "mini",
+				config: config,
 			}
 			defer func() { require.NoError(t, s.close()) }()
 			s.generate()
 			require.NoError(t, s.open())
-			times, err := s.time()
+			k, err := s.task(intersect())
 			require.NoError(t, err)
-			checked, err := s.check()
+			times, err := k.time()
+			require.NoError(t, err)
+			checked, err := k.check()
 			require.NoError(t, err)
 			require.Empty(t, s.failures)
-			require.Len(t, s.rows(times, checked), 1)
+			require.Len(t, k.rows(times, checked), 1)
 
-			list := s.recordTracers(times)
+			list := k.recordTracers(times)
 			var names []string
 			for i, tracer := range list {
 				names = append(names, tracer.Name)
@@ -61,12 +63,29 @@ func TestContenders(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.names, names)
-			s.printTracers(list)
+			k.printTracers(list)
+			chains := s.contenders(reflections(2))
 			if c.names == nil {
+				require.Empty(t, chains)
 				require.Zero(t, r.Calls(""))
 				return
 			}
 			require.NotNil(t, list[1].DifferingWords)
+			require.Len(t, chains, 1, "OptiX alone finds closest hits and nothing else")
+			require.Equal(t, c.names[1], chains[0].name)
+			k, err = s.task(reflections(2))
+			require.NoError(t, err)
+			times, err = k.time()
+			require.NoError(t, err)
+			_, err = k.check()
+			require.NoError(t, err)
+			require.Empty(t, s.failures)
+			list = k.recordTracers(times)
+			require.Len(t, list, 2)
+			require.Equal(t, record.OperationReflections, list[1].Operation)
+			require.Zero(t, *list[1].DifferingWords)
+			k.printTracers(list)
+			require.Regexp(t, "tracer, mini trace_reflections, 1 GPU: "+c.names[0]+` +\d+\.\d+ ms, \d+\.\d+ times `+c.names[1]+"\n", out.String())
 			require.Equal(t, 105, *s.record.Software.OptiXABI)
 			require.Regexp(t, `tracer, mini intersect, 1 GPU: optix_bare +\d+\.\d+ ms, 1\.000 times bare OptiX`, out.String())
 		})

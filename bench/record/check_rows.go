@@ -18,7 +18,7 @@ func (c *checker) config(name string, config Config) {
 	for i, t := range config.Tracers {
 		where := fmt.Sprintf("configs.%s.tracers[%d]", name, i)
 		c.timing(where+".single", t.Single)
-		first := slices.IndexFunc(config.Tracers, func(other Tracer) bool { return other.Name == t.Name })
+		first := slices.IndexFunc(config.Tracers, func(other Tracer) bool { return other.Name == t.Name && other.Operation == t.Operation })
 		c.that(first == i, where+".name", "%q occurs twice", t.Name)
 	}
 }

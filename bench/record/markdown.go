@@ -53,6 +53,12 @@ func Markdown(r *Record) string {
 		}
 	}
 	writeTracers(&b, r)
+	writeBackends(&b, r)
+	if r.Provenance.Kind == Live {
+		for _, s := range r.Studies {
+			writeStudy(&b, s)
+		}
+	}
 	return b.String()
 }
 
@@ -72,12 +78,38 @@ func writeTracers(b *strings.Builder, r *Record) {
 		b.WriteString(header)
 		header = ""
 		for _, t := range r.Configs[name].Tracers {
+			if t.Operation != "" {
+				continue // the next table
+			}
 			title := t.Name + ", 76-byte records"
 			if t.Name == TracerBare {
 				title = "OptiX alone: t, primitive, barycentrics"
 			}
 			fmt.Fprintf(b, "| %s | %s | %s | %.2f |\n", name, title, milliseconds(t.Single.MinNS), float64(bare)/float64(t.Single.MinNS))
 		}
+	}
+}
+
+// writeBackends adds the backends side by side on one device, for operations that OptiX alone does not answer.
+func writeBackends(b *strings.Builder, r *Record) {
+	header := "\n| Configuration | Operation | Backend on 1 device | ms |\n|---|---|---|--:|\n"
+	for _, name := range r.ConfigNames() {
+		for _, t := range r.Configs[name].Tracers {
+			if t.Operation == "" {
+				continue
+			}
+			fmt.Fprintf(b, "%s| %s | %s | %s | %s |\n", header, name, t.Operation, t.Name, milliseconds(t.Single.MinNS))
+			header = ""
+		}
+	}
+}
+
+// writeStudy adds a study as a table.
+func writeStudy(b *strings.Builder, s Study) {
+	titles, rows := s.Text()
+	fmt.Fprintf(b, "\n%s: %s.\n\n| %s |\n|%s\n", s.ID, s.Description, strings.Join(titles, " | "), strings.Repeat("---|", len(titles)))
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 	}
 }
 

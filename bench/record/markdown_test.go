@@ -39,6 +39,29 @@ func TestMarkdownOfTracers(t *testing.T) {
 	}
 }
 
+func TestMarkdownOfBackends(t *testing.T) {
+	r := liveRecord()
+	for name, c := range r.Configs {
+		c.Tracers = []Tracer{
+			{Operation: OperationReflections, Name: "cuda", Single: Timing{MinNS: 2_000_000}},
+			{Operation: OperationReflections, Name: "optix", Single: Timing{MinNS: 9_000_000}},
+		}
+		r.Configs[name] = c
+		require.Contains(t, Markdown(r), "|--:|\n| "+name+" | trace_reflections | cuda | 2.00 |\n| "+name+" | trace_reflections | optix | 9.00 |\n")
+		require.NotContains(t, Markdown(r), "OptiX alone")
+	}
+}
+
+func TestMarkdownOfStudies(t *testing.T) {
+	r := liveRecord()
+	r.Studies = []Study{{
+		ID: "a", SourceSection: "s", Description: "what it is",
+		Columns: []StudyColumn{{"scene", "-"}, {"time", "ms"}, {"x_sha256", "-"}},
+		Rows:    [][]any{{"city", 0.123456, "ff"}, {"grid", nil, "ee"}, {"count", 1158500.0, ""}},
+	}}
+	require.Contains(t, Markdown(r), "\na: what it is.\n\n| scene | time, ms |\n|---|---|\n| city | 0.1235 |\n| grid | -- |\n| count | 1158500 |\n")
+}
+
 func TestTables(t *testing.T) {
 	dir := repository(t)
 	page := filepath.Join(dir, DocsPath, "page.md")

@@ -23,18 +23,19 @@ const (
 
 // Words of the row's fields.
 const (
-	OperationIntersect = "intersect"
-	UnitRays           = "rays"
-	UnitSamples        = "samples"
-	SpeedupComputed    = "computed"
-	SpeedupAsPrinted   = "as_printed"
-	TimingMeasured     = "measured"
-	TimingForcedRow    = "forced_row" // the policy plan equals the forced one, whose times were taken over
-	StatusMeasured     = "measured"
-	StatusNotRecorded  = "not_recorded"
-	ScopeAllFields     = "all_fields"
-	ScopeHitDistance   = "hit_distance_only"
-	ModelImport        = "link_time_plus_half_compute"
+	OperationIntersect   = "intersect"
+	OperationReflections = "trace_reflections"
+	UnitRays             = "rays"
+	UnitSamples          = "samples"
+	SpeedupComputed      = "computed"
+	SpeedupAsPrinted     = "as_printed"
+	TimingMeasured       = "measured"
+	TimingForcedRow      = "forced_row" // the policy plan equals the forced one, whose times were taken over
+	StatusMeasured       = "measured"
+	StatusNotRecorded    = "not_recorded"
+	ScopeAllFields       = "all_fields"
+	ScopeHitDistance     = "hit_distance_only"
+	ModelImport          = "link_time_plus_half_compute"
 )
 
 // Methods of a calibration and their verdicts.

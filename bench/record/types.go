@@ -157,11 +157,12 @@ type Config struct {
 // TracerBare is OptiX alone: t, primitive and barycentrics by its own arithmetic. Ratios refer to it.
 const TracerBare = "optix_bare"
 
-// Tracer is one way to find hits.
+// Tracer is one way to answer an operation.
 type Tracer struct {
-	Name   string `json:"name"` // cuda, optix or optix_bare
-	Single Timing `json:"single"`
-	// DifferingWords counts the words of the result that differ from those of the first tracer: rays that meet an edge
+	Operation string `json:"operation,omitempty"` // absent: intersect
+	Name      string `json:"name"`                // cuda, optix or optix_bare
+	Single    Timing `json:"single"`
+	// DifferingWords counts the values of the result that differ from those of the first tracer: rays that meet an edge
 	// may name another triangle.
 	DifferingWords *int64 `json:"differing_words,omitempty"`
 }
