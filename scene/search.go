@@ -33,6 +33,9 @@ type search interface {
 	// visible enqueues the search of rows [begin, begin+count) on st and stores their
 	// results.
 	visible(sc cuda.Scope, st *cuda.Stream, rows visibleRows, begin, count int64) error
+	// timed builds the structures once more, refits them and throws them away, with
+	// marks before, between and behind the two, and waits.
+	timed(ctx context.Context, marks [3]*cuda.Event) error
 	// origin says where the structures come from: built, copied, relocated or
 	// rebuilt.
 	origin() string
