@@ -37,18 +37,21 @@ extern "C" __global__ void __launch_bounds__(128) triangle_bounds(const __grid_c
     }
     __syncthreads();
     const i64 i = launch_row();
-    if (i < p.count) {
-        Box b = empty_box();
-        for (i64 face = p.row_begin + i; face < p.face_count; face += p.count) {
-            const Box f = face_box(p.vertices, p.faces, face);
-            grow(b, f.lo, f.hi);
+    Box b = empty_box();
+    for (i64 face = p.row_begin + i; i < p.count && face < p.face_count; face += p.count) {
+        const Box f = face_box(p.vertices, p.faces, face);
+        grow(b, f.lo, f.hi);
+    }
+    u32 corners[6] = {~ordered(b.lo.x), ~ordered(b.lo.y), ~ordered(b.lo.z), ordered(b.hi.x), ordered(b.hi.y), ordered(b.hi.z)};
+#pragma unroll
+    for (i32 k = 0; k < 6; k++) {
+#pragma unroll
+        for (u32 d = 1; d < 32; d *= 2) {
+            corners[k] = max(corners[k], __shfl_xor_sync(0xffffffff, corners[k], d));
         }
-        atomicMax(block + 0, ~ordered(b.lo.x));
-        atomicMax(block + 1, ~ordered(b.lo.y));
-        atomicMax(block + 2, ~ordered(b.lo.z));
-        atomicMax(block + 3, ordered(b.hi.x));
-        atomicMax(block + 4, ordered(b.hi.y));
-        atomicMax(block + 5, ordered(b.hi.z));
+        if ((threadIdx.x & 31) == 0) {
+            atomicMax(block + k, corners[k]);
+        }
     }
     __syncthreads();
     if (threadIdx.x < 6) {

@@ -106,7 +106,7 @@ struct SortMoveParams {
     i64 shift;
 };
 
-extern "C" __global__ void __launch_bounds__(SORT_THREADS) sort_move(const __grid_constant__ SortMoveParams p)
+extern "C" __global__ void __launch_bounds__(SORT_THREADS, 3) sort_move(const __grid_constant__ SortMoveParams p)
 {
     __shared__ u64 staged[SORT_TILE];
     __shared__ u32 ranks[SORT_WARPS][SORT_DIGITS]; // of the next pair of a warp and digit

@@ -183,8 +183,8 @@ template <u32 K> __device__ __forceinline__ float plane(const Axis& a, u32 lo, u
     return f;
 }
 
-// Adds a bit to misses when the ray misses the box of place K or enters it beyond
-// bound. A plane at NaN bounds nothing: minimum and maximum return the other value.
+// Shifts a bit into misses, one when the ray misses the box of place K or enters it
+// beyond bound. A plane at NaN bounds nothing: minimum and maximum return the other value.
 template <u32 K>
 __device__ __forceinline__ u32 test_child(u32 misses, const BoxRay& r, const Axis& x, const Axis& y, const Axis& z, float bound)
 {
@@ -196,7 +196,9 @@ __device__ __forceinline__ u32 test_child(u32 misses, const BoxRay& r, const Axi
     const float z1 = fmadd(plane<K>(z, z.far_lo, z.far_hi), r.step.z, z.far_at);
     const float enter = fmaxf(fmaxf(x0, y0), fmaxf(z0, 0.0f));
     const float leave = fminf(fminf(x1, y1), fminf(z1, bound));
-    return enter <= leave ? misses : misses | 1u << K;
+    // The sign of the difference; enter and leave are never NaN, only infinities leave one
+    // that has none, and then the child is looked at.
+    return __funnelshift_l(__float_as_int(sub(leave, enter)), misses, 1);
 }
 
 // What a ray has to look at below one node: the children of a mask of places.
