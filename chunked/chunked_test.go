@@ -210,6 +210,7 @@ func TestOperationKeys(t *testing.T) {
 		"trace_reflections:1": true, "trace_reflections:64": true,
 		"trace_reflections:0": false, "trace_reflections:65": false, "trace_reflections:B": false,
 		"trace_reflections:": false, "trace_reflections:04": false, "trace_reflections:4:4": false,
+		"visible": true, "visible_pair": true, "visible_edge": true, "visible_chain": true, "visible_chain:8": false,
 		"intersect:4": false, "intersect_full:": false, "": false,
 	} {
 		err := chunked.Options{OperationWeights: map[string][]float64{key: {1, 1}}}.Check(2)

@@ -72,7 +72,8 @@ type Options struct {
 
 // Keys lists the operation keys and families that OperationWeights accepts. In a key
 // that ends in ":B", a number of bounces from 1 to 64 stands for B.
-var Keys = []string{"intersect", "intersect_full", "intersect_reduced", "trace_reflections", "trace_reflections:B"}
+var Keys = []string{"intersect", "intersect_full", "intersect_reduced", "trace_reflections", "trace_reflections:B",
+	"visible", "visible_pair", "visible_edge", "visible_chain"}
 
 func isKey(key string) bool {
 	operation, parameter, ok := strings.Cut(key, ":")

@@ -17,6 +17,10 @@ import (
 const (
 	OpIntersect        = "intersect"
 	OpTraceReflections = "trace_reflections"
+	OpVisible          = "visible"
+	OpVisiblePair      = "visible_pair"
+	OpVisibleEdge      = "visible_edge"
+	OpVisibleChain     = "visible_chain"
 )
 
 // warmOps run operations on one ray.
@@ -27,6 +31,13 @@ var warmOps = map[string]func(context.Context, *scene.Scene, scene.Rays) (scene.
 	OpTraceReflections: func(ctx context.Context, s *scene.Scene, rays scene.Rays) (scene.Reusable, error) {
 		return s.TraceReflections(ctx, rays, 2, scene.ChainAll)
 	},
+	OpVisible: warmVisible, OpVisiblePair: warmVisible, OpVisibleEdge: warmVisible, OpVisibleChain: warmVisible,
+}
+
+// warmVisible serves for all visibility operations, whose kernels are one module and
+// whose OptiX programs are the same.
+func warmVisible(ctx context.Context, s *scene.Scene, rays scene.Rays) (scene.Reusable, error) {
+	return s.Visible(ctx, scene.Segments{Start: rays.O, End: rays.D})
 }
 
 // ErrOperation: WarmUp was asked for an operation that does not exist.
