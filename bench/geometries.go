@@ -87,12 +87,17 @@ func (r *run) geometryStudy() ([]record.Study, error) {
 	return []record.Study{study}, nil
 }
 
+// pictureSide is the side of the camera's picture; boxes get as many rays. It is the largest within --rays.
+func (r *run) pictureSide() int {
+	if r.options.rays > 0 {
+		return int(math.Sqrt(float64(r.options.rays)))
+	}
+	return extentOn(r.host.driver.Emulated()).camera
+}
+
 // compare makes the rows of one scene.
 func (r *run) compare(geometry geometry) (rows [][]any, err error) {
-	side := extentOn(r.host.driver.Emulated()).camera
-	if r.options.rays > 0 {
-		side = max(1, int(math.Sqrt(float64(r.options.rays))))
-	}
+	side := r.pictureSide()
 	g, err := r.openGround([]workload.Mesh{geometry.mesh}, false)
 	if err != nil {
 		return nil, err

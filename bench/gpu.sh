@@ -9,10 +9,13 @@
 #                      CGO_ENABLED=0 go build -o .carry/loads ./tools/ptxaudit/loads
 #                      for p in cuda scene multi; do CGO_ENABLED=0 go test -c -o .carry/$p.test ./$p; done
 #                      cc -O2 -o .carry/launch_c bench/launch_c/launch.c -ldl
-#   run, there:        bench/gpu.sh [-b FOLDER] [-d LIST] [-o FOLDER] [STEP ...]
+#                      cp A_SCANNED_MESH.ply .carry/scan.ply     (for example pymeshfix/examples/StanfordBunny.ply, which
+#                                                                `pip download --no-deps pymeshfix==0.18.1` brings)
+#   run, there:        bench/gpu.sh [-b FOLDER] [-d LIST] [-m MESH] [-o FOLDER] [STEP ...]
 #
 #   -b FOLDER   the binaries (default .carry)
 #   -d LIST     devices, the first is the master (default 0,1)
+#   -m MESH     a scanned mesh for the studies (default scan.ply in the folder of the binaries, if there is one)
 #   -o FOLDER   logs, records and pins (default artifacts/gpu)
 #   STEP        (default: all in this order)
 #               info                      what the machine offers
@@ -22,17 +25,20 @@
 #                 cuda-reversed ...       on LIST in reverse, with the first one current, without the costly tests that
 #                                         use emulated devices on every machine
 #               refuse                    tests with devices that do not exist: they must fail, not skip
-#               bench, single, launch     the benchmark on the set and on the master alone, the cost of a launch
+#               bench, single             the benchmark on the set, and on the master alone
+#               studies                   the benchmark on the master, and its tables: batch sizes, scenes, builds
+#               launch                    the cost of a launch
 #
 # With one device in LIST the tests run once, without another current device, and those that need two devices fail.
 # The last lines are a table of the runs; the status is 1 if any failed. Logs are FOLDER/RUN.txt.
 set -u
 
-bin=.carry out=artifacts/gpu devices=0,1
-while getopts b:d:o: opt; do
+bin=.carry out=artifacts/gpu devices=0,1 mesh=
+while getopts b:d:m:o: opt; do
     case $opt in
     b) bin=$OPTARG ;;
     d) devices=$OPTARG ;;
+    m) mesh=$(realpath "$OPTARG") || exit 2 ;;
     o) out=$OPTARG ;;
     *) exit 2 ;;
     esac
@@ -41,7 +47,8 @@ shift $((OPTIND - 1))
 mkdir -p "$out" || exit 2
 bin=$(cd "$bin" && pwd) || exit 2
 out=$(cd "$out" && pwd) || exit 2
-[ $# -gt 0 ] || set -- info $([ -x "$bin/loads" ] && echo loads) cuda scene multi refuse bench single launch
+[ $# -gt 0 ] || set -- info $([ -x "$bin/loads" ] && echo loads) cuda scene multi refuse bench single studies launch
+[ -n "$mesh" ] || [ ! -e "$bin/scan.ply" ] || mesh=$bin/scan.ply
 set_size=$(($(printf %s "$devices" | tr -cd , | wc -c) + 1))
 
 reversed=$(printf '%s\n' "$devices" | tr , '\n' | tac | paste -sd ,)
@@ -110,6 +117,7 @@ step() {
         # The columns of one device and of the set have one digest.
         [ ! -e "$out/pins.json" ] || cmp "$out/pins.json" "$out/pins_single.json"
         ;;
+    studies) "$bin/bench" --devices "${devices%%,*}" --study all ${mesh:+--mesh "$mesh"} --json "$out/bench_studies.json" ;;
     launch) launch ;;
     *) echo "unknown step $1" >&2 && return 2 ;;
     esac
@@ -122,7 +130,7 @@ summary() {
         printf '%d passed, %d failed, %d skipped' \
             "$(grep -c '^ *--- PASS' "$2")" "$(grep -c '^ *--- FAIL' "$2")" "$(grep -c '^ *--- SKIP' "$2")"
         ;;
-    bench | single) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
+    bench | single | studies) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
     launch) tr -d ' \n"' <"$2" | sed -n 's/.*scope_launch:{\([^}]*\)}.*/scope \1/p' | tr -d '\n' && sed -n 's/.*"scope_to_c": *\([0-9.]*\).*/ to C \1/p' "$2" ;;
     refuse) printf '%d refused' "$(grep -c ' fails on devices ' "$2")" ;;
     info | loads) head -n 1 "$2" | cut -c 1-100 ;;
@@ -151,6 +159,8 @@ for name in $runs; do
     case $name in
     # The names of all passed tests are in the log.
     *-forward | *-reversed) grep -v -e '^=== ' -e '^ *--- PASS' "$log" | tail -n $lines | cut -c 1-200 ;;
+    # Digests, and the time of every batch size, are in the log.
+    studies) awk '/^study /{skip = /^study batches/} !skip && !/^  /' "$log" | cut -c 1-250 ;;
     *) tail -n 40 "$log" | cut -c 1-200 ;;
     esac
     table+=$(printf '%-14s %-12s %5ds  %s' "$name" "$status" $((SECONDS - begin)) "$(summary "$name" "$log")")$'\n'

@@ -34,21 +34,21 @@ func (r *run) openGround(meshes []workload.Mesh, dynamic bool) (g *ground, err e
 		return g, err
 	}
 	g.later(g.stream.Close)
-	if g.cuda, err = g.scene(scene.CUDA, dynamic); err != nil {
+	if g.cuda, err = g.scene(scene.Options{Backend: scene.CUDA}, dynamic); err != nil {
 		return g, err
 	}
 	if r.backend == scene.CUDA {
 		return g, nil
 	}
-	g.optix, err = g.scene(scene.OptiX, dynamic)
+	g.optix, err = g.scene(scene.Options{Backend: scene.OptiX}, dynamic)
 	if unavailable(err) {
 		err = nil
 	}
 	return g, err
 }
 
-func (g *ground) scene(backend scene.Backend, dynamic bool) (*scene.Scene, error) {
-	s, err := scene.New(g.master(), scene.Options{Backend: backend})
+func (g *ground) scene(o scene.Options, dynamic bool) (*scene.Scene, error) {
+	s, err := scene.New(g.master(), o)
 	if err != nil {
 		return nil, err
 	}

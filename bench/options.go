@@ -43,9 +43,9 @@ options:
   --warmup W, --repeat R            rounds before and while measuring (default: 2 and 7, on emulated devices 0 and 2)
   --transport auto|direct|copy      how remote rows travel (default: auto)
   --backend auto|cuda|optix         how rays find triangles (default: auto)
-  --study LIST|all                  then make tables on the master: geometry (tracers on several scenes) and batches (cost
-                                    per launch and per ray)
-  --mesh FILE                       a scanned mesh for the study geometry, .obj, .ply or .stl
+  --study LIST|all                  then make tables on the master: geometry (tracers on several scenes), batches (cost per
+                                    launch and per ray) and builds (of search structures, and refits)
+  --mesh FILE                       a scanned mesh for the studies geometry and builds, .obj, .ply or .stl
   --json PATH                       write the record, - is standard output
   --pin PATH                        write the column digests of this run, merged into the committed ones; only after
                                     every check passed
@@ -89,8 +89,8 @@ func parseOptions(args []string) (options, error) {
 			return o, usage("--config %q: use light, compute, mini or all", o.config)
 		}
 	}
-	if o.mesh != "" && !slices.Contains(o.studies, studyGeometry) {
-		return o, usage("--mesh %q: only the study geometry uses a mesh, add --study geometry", o.mesh)
+	if o.mesh != "" && !slices.Contains(o.studies, studyGeometry) && !slices.Contains(o.studies, studyBuilds) {
+		return o, usage("--mesh %q: only the studies geometry and builds use a mesh, add --study geometry", o.mesh)
 	}
 	return o, nil
 }

@@ -16,11 +16,12 @@ import (
 
 // Names of the studies, in the order in which they run.
 const (
-	studyGeometry = "geometry"
 	studyBatches  = "batches"
+	studyGeometry = "geometry"
+	studyBuilds   = "builds"
 )
 
-var allStudies = []string{studyGeometry, studyBatches}
+var allStudies = []string{studyBatches, studyGeometry, studyBuilds}
 
 // studyList is the value of --study.
 type studyList []string
@@ -82,6 +83,8 @@ func (r *run) study(name string) error {
 		tables, err = r.geometryStudy()
 	case studyBatches:
 		tables, err = r.batchStudy()
+	case studyBuilds:
+		tables, err = r.buildStudy()
 	}
 	if err != nil {
 		return fmt.Errorf("study %s: %w", name, err)

@@ -60,6 +60,21 @@ func TestStudies(t *testing.T) {
 	require.Len(t, batches.Rows, 6, "three sizes, two tracers")
 	require.Len(t, fit.Rows, 2)
 	require.Equal(t, "cuda_search", byColumn(t, fit, 1)["tracer"])
+
+	builds := studies["builds"]
+	require.Len(t, builds.Rows, 8, "four scenes, two trees")
+	for i := range builds.Rows {
+		cells := byColumn(t, builds, i)
+		require.Positive(t, cells["search"])
+		if i%2 == 0 {
+			require.Equal(t, "cuda", cells["tracer"])
+			require.Positive(t, cells["build"])
+			require.Positive(t, cells["refit"])
+		} else {
+			require.Equal(t, "cuda_host_tree", cells["tracer"])
+			require.Nil(t, cells["build"])
+		}
+	}
 }
 
 // The hits of the study are those of the canonical test, with and without OptiX in the comparison.
@@ -92,6 +107,27 @@ func TestGeometryStudyAgainstBruteForce(t *testing.T) {
 			require.Positive(t, time)
 		}
 		require.Equal(t, digestBytes(ids), cells[13])
+	}
+}
+
+// Every backend has its times and its search.
+func TestBuildStudyOfBothBackends(t *testing.T) {
+	optix := optixtest.Open(t, 1, fakeoptix.Config{})
+	h := &host{driver: optix.Driver, devices: []int{0}, allocs: new(atomic.Uint64)}
+	require.NoError(t, h.retain())
+	defer func() { require.NoError(t, h.close()) }()
+	r := &run{options: options{rays: 16, repeat: 2}, host: h, record: &record.Record{}}
+	rows, err := r.builds(geometry{"city", workload.City(workload.SceneSeed, 1)})
+	require.NoError(t, err)
+	require.Empty(t, r.failures)
+	require.Len(t, rows, 3)
+	for i, name := range []string{"cuda", "optix", "cuda_host_tree"} {
+		require.Equal(t, name, rows[i][2])
+		require.Positive(t, rows[i][5])
+		if i < 2 {
+			require.Positive(t, rows[i][3])
+			require.NotNil(t, rows[i][4])
+		}
 	}
 }
 
