@@ -27,6 +27,7 @@ type kernels struct {
 
 	// Loaded by the first caller that needs them.
 	sort  once[*sortKernels]
+	dedup once[*dedupKernels]
 	build once[*buildKernels]
 }
 
@@ -102,8 +103,11 @@ func loadModule(c *cuda.Context, name string) (*cuda.Module, error) {
 
 func (k *kernels) close() error {
 	var first error
+	if dedup, made := k.dedup.take(); made {
+		first = dedup.module.Close()
+	}
 	if sort, made := k.sort.take(); made {
-		first = sort.module.Close()
+		first = firstError(first, sort.module.Close())
 	}
 	if build, made := k.build.take(); made {
 		first = firstError(first, build.module.Close())

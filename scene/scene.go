@@ -54,6 +54,8 @@ type Scene struct {
 	device    deviceBuild
 	// rowsPerLaunch bounds one launch; tests make it small.
 	rowsPerLaunch int64
+	// pathHash is the bits of hashes that DedupReflections uses; tests take few.
+	pathHash uint64
 
 	// Changed by the holder of an exclusive turn, read by holders of any turn.
 	meshes []*mesh
@@ -93,7 +95,7 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 		replicas:      slices.Clone(opts.Replicas),
 		builder:       opts.Builder,
 		device:        newDeviceBuild(),
-		rowsPerLaunch: maxLaunchRows,
+		rowsPerLaunch: maxLaunchRows, pathHash: pathHashBits,
 	}
 	if s.log == nil {
 		s.log = c.Driver().Logger()
