@@ -1,6 +1,7 @@
 // Command bench measures what several devices cost and save on one batch of work, and checks that they agree bit by bit.
 //
 //	go run ./bench                     measure on every GPU; without one, check results on two emulated devices
+//	go run ./bench --study all         also make tables of batch sizes, scenes and builds on the master
 //	go run ./bench launch              time what one kernel launch costs the calling thread
 //	go run ./bench manifest            write bench/manifest.json and the tables in docs from bench/evidence
 //	go run ./bench -h                  options and exit statuses
@@ -21,9 +22,10 @@
 //
 // # Checks
 //
-// Beside the comparison of every column word by word, results are compared with values that were derived without any
-// tracer: hit counts, the first rows of each configuration, and on the planar grid the closed form of every row. The
-// SHA-256 of every column is printed, recorded and compared with bench/pins.json. A failed check makes the exit status 1.
+// Beside the comparison of every column value by value, results are compared with values that were derived without any
+// tracer: hit counts, the first rows of each configuration, and on the planar grid the closed form of every row. Chains of
+// reflections begin with the closest hit of the same ray, bit by bit, and have no gaps. The SHA-256 of every column is
+// printed, recorded and compared with bench/pins.json. A failed check makes the exit status 1.
 //
 // On emulated devices times say nothing about any GPU; such a run is a check of results and is labelled so.
 package main
