@@ -327,9 +327,9 @@ func TestUnknownCommands(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "raymux: no command; use one of info, intersect, edge-records, version, or -h\n"},
-		{[]string{"x"}, "raymux: unknown command \"x\"; use one of info, intersect, edge-records, version\n"},
-		{[]string{"reflect", "-mesh", "a.obj"}, "raymux: unknown command \"reflect\"; use one of info, intersect, edge-records, version\n"},
+		{nil, "raymux: no command; use one of info, intersect, reflect, edge-records, version, or -h\n"},
+		{[]string{"x"}, "raymux: unknown command \"x\"; use one of info, intersect, reflect, edge-records, version\n"},
+		{[]string{"accumulate", "-mesh", "a.obj"}, "raymux: unknown command \"accumulate\"; use one of info, intersect, reflect, edge-records, version\n"},
 		{[]string{"intersect", "extra"}, "raymux intersect: unexpected argument \"extra\"; every input has a flag, raymux intersect -h lists them\n"},
 		{[]string{"info", "-mesh", "a.obj"}, "raymux info: unknown flag -mesh; raymux info -h lists the flags\n"},
 	} {
@@ -341,7 +341,7 @@ func TestUnknownCommands(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	b := newBench(t)
-	for _, args := range [][]string{{"-h"}, {"help"}, {"info", "-h"}, {"intersect", "-h"}, {"edge-records", "-help"}, {"version", "-h"}} {
+	for _, args := range [][]string{{"-h"}, {"help"}, {"info", "-h"}, {"intersect", "-h"}, {"reflect", "-h"}, {"edge-records", "-help"}, {"version", "-h"}} {
 		r := b.run(t, t.Context(), args...)
 		assert.Equal(t, exitDone, r.status)
 		assert.Contains(t, r.out, "usage: raymux")

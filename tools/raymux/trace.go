@@ -10,8 +10,8 @@ import (
 	"github.com/raymux/raymux/tools/raymux/npy"
 )
 
-// trace uploads the batch, runs it and downloads the chosen columns.
-func (e *engine) trace(ctx context.Context, h hostRays, fields []string, watch *stopwatch) (columns []npy.Column, err error) {
+// trace uploads the batch and runs the job on it.
+func (e *engine) trace(ctx context.Context, h hostRays, job rayJob, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
 	batch, err := upload(ctx, st, h)
 	defer func() { err = errors.Join(err, freeRays(st, batch)) }()
@@ -19,6 +19,12 @@ func (e *engine) trace(ctx context.Context, h hostRays, fields []string, watch *
 		return nil, err
 	}
 	watch.lap("upload")
+	return job.trace(e, batch, watch)
+}
+
+// intersect finds the closest hits and downloads the chosen columns.
+func (e *engine) intersect(ctx context.Context, batch scene.Rays, fields []string, watch *stopwatch) (columns []npy.Column, err error) {
+	st := e.scene.Stream()
 	hits, err := e.scene.Intersect(ctx, batch, hitFlags(fields))
 	if err != nil {
 		return nil, err
@@ -86,9 +92,17 @@ func downloadColumn(ctx context.Context, st *cuda.Stream, hits *scene.Hits, c sc
 		shape = append(shape, c.Width)
 	}
 	if s, ok := ints[c.Name]; ok {
-		data, err := cuda.Download(ctx, st, s)
+		data, err := download(ctx, st, s)
 		return npy.Ints(c.Name, data, shape...), err
 	}
-	data, err := cuda.Download(ctx, st, floats[c.Name])
+	data, err := download(ctx, st, floats[c.Name])
 	return npy.Floats(c.Name, data, shape...), err
+}
+
+// download copies a column to the host; one of no rows is absent.
+func download[T cuda.Scalar](ctx context.Context, st *cuda.Stream, s cuda.Slice[T]) ([]T, error) {
+	if s.Len() == 0 {
+		return nil, nil
+	}
+	return cuda.Download(ctx, st, s)
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -215,4 +216,34 @@ func rawHeader(text string, data []byte) []byte {
 	b := []byte("\x93NUMPY\x01\x00")
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(text)))
 	return append(append(b, text...), data...)
+}
+
+// The other types of values, byte by byte: NumPy reads these headers as int64 and bool.
+func TestWriteLongsAndBools(t *testing.T) {
+	const prefix = "\x93NUMPY\x01\x00\x76\x00"
+	for _, c := range []struct {
+		column     npy.Column
+		dict, data string
+	}{
+		{npy.Longs("", []int64{1, -2, 1 << 40}, 3), "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }",
+			"\x01\x00\x00\x00\x00\x00\x00\x00\xfe\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00\x00\x01\x00\x00"},
+		{npy.Bools("", []uint8{1, 0, 1, 1}, 2, 2), "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 2), }", "\x01\x00\x01\x01"},
+	} {
+		var b bytes.Buffer
+		require.NoError(t, npy.Write(&b, c.column))
+		want := prefix + c.dict + strings.Repeat(" ", 0x76-len(c.dict)-1) + "\n" + c.data
+		require.Equal(t, want, b.String())
+		require.EqualValues(t, len(c.data), c.column.Bytes())
+	}
+	// A large column is written in blocks.
+	large := make([]int64, 1<<16+3)
+	for i := range large {
+		large[i] = int64(i) << 20
+	}
+	var b bytes.Buffer
+	require.NoError(t, npy.Write(&b, npy.Longs("", large, len(large))))
+	data := b.Bytes()[b.Len()-8*len(large):]
+	for i, v := range large {
+		require.EqualValues(t, v, binary.LittleEndian.Uint64(data[8*i:]))
+	}
 }

@@ -8,44 +8,58 @@ import (
 	"math"
 )
 
-// Column is a named array to be written. Make one with [Floats] or [Ints].
+// Column is a named array to be written. Make one with [Floats], [Ints], [Longs] or [Bools]: the product of shape is the
+// number of values, which are in C order.
 type Column struct {
 	Name  string
 	Shape []int
 
-	floats []float32
-	ints   []int32
-	isInt  bool
+	dtype string
+	bytes int64
+	write func(io.Writer) error // the values
 }
 
-// Floats is a float32 column. The product of shape is len(data); data is in C order.
+// Floats is a float32 column.
 func Floats(name string, data []float32, shape ...int) Column {
-	return Column{Name: name, Shape: shape, floats: data}
+	return makeColumn(name, "<f4", 4, data, shape, func(b []byte, v float32) []byte {
+		return binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	})
 }
 
-// Ints is an int32 column. The product of shape is len(data); data is in C order.
+// Ints is an int32 column.
 func Ints(name string, data []int32, shape ...int) Column {
-	return Column{Name: name, Shape: shape, ints: data, isInt: true}
+	return makeColumn(name, "<i4", 4, data, shape, func(b []byte, v int32) []byte { return binary.LittleEndian.AppendUint32(b, uint32(v)) })
 }
+
+// Longs is an int64 column.
+func Longs(name string, data []int64, shape ...int) Column {
+	return makeColumn(name, "<i8", 8, data, shape, func(b []byte, v int64) []byte { return binary.LittleEndian.AppendUint64(b, uint64(v)) })
+}
+
+// Bools is a bool column; data is zeros and ones.
+func Bools(name string, data []uint8, shape ...int) Column {
+	return makeColumn(name, "|b1", 1, data, shape, func(b []byte, v uint8) []byte { return append(b, v) })
+}
+
+func makeColumn[T any](name, dtype string, size int64, data []T, shape []int, add func([]byte, T) []byte) Column {
+	return Column{
+		Name: name, Shape: shape, dtype: dtype, bytes: size * int64(len(data)),
+		write: func(w io.Writer) error { return writeBlocks(w, data, add) },
+	}
+}
+
+// Bytes is the size of the values.
+func (c Column) Bytes() int64 { return c.bytes }
 
 // headerAlign is the multiple at which NumPy lets the data begin, so that a file can be mapped into memory.
 const headerAlign = 64
 
 // Write writes one array as a version 1 .npy file.
 func Write(w io.Writer, c Column) error {
-	dtype := "<f4"
-	if c.isInt {
-		dtype = "<i4"
-	}
-	if _, err := w.Write(formatHeader(dtype, c.Shape)); err != nil {
+	if _, err := w.Write(formatHeader(c.dtype, c.Shape)); err != nil {
 		return err
 	}
-	if c.isInt {
-		return writeBlocks(w, c.ints, func(b []byte, v int32) []byte { return binary.LittleEndian.AppendUint32(b, uint32(v)) })
-	}
-	return writeBlocks(w, c.floats, func(b []byte, v float32) []byte {
-		return binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	})
+	return c.write(w)
 }
 
 // WriteArchive writes arrays as an uncompressed .npz archive, in the given order and without dates, so that equal results
@@ -82,7 +96,7 @@ func formatHeader(dtype string, shape []int) []byte {
 func writeBlocks[T any](w io.Writer, data []T, add func([]byte, T) []byte) error {
 	buf := make([]byte, 0, blockBytes)
 	for _, v := range data {
-		if buf = add(buf, v); len(buf) == cap(buf) {
+		if buf = add(buf, v); len(buf) > cap(buf)-8 {
 			if _, err := w.Write(buf); err != nil {
 				return err
 			}
