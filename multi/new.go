@@ -159,7 +159,10 @@ func (s *Scene) open() error {
 		r := &replica{position: p, ordinal: s.devices[p], ctx: c}
 		s.replicas = append(s.replicas, r)
 		var err error
-		if r.scene, err = scene.New(c, scene.Options{Backend: s.opts.Backend, Replicas: others, Logger: s.opts.Logger}); err != nil {
+		r.scene, err = scene.New(c, scene.Options{
+			Backend: s.opts.Backend, Builder: s.opts.Builder, Replicas: others, Logger: s.opts.Logger,
+		})
+		if err != nil {
 			return r.fail("creating the scene", err)
 		}
 		if len(s.ctxs) == 1 {

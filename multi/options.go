@@ -23,6 +23,8 @@ type Options struct {
 	AllowMixedDevices bool
 	// Backend is the triangle tracer of every replica.
 	Backend scene.Backend
+	// Builder makes the search tree of the CUDA backend, once for all replicas.
+	Builder scene.Builder
 	// NoWarmUp keeps Build from preparing all devices at the same time. It
 	// matters to OptiX, whose first use takes a second or so per device.
 	NoWarmUp bool

@@ -1,6 +1,9 @@
 package scene
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Builder is how the CUDA backend builds its search tree. Results do not depend on
 // it.
@@ -35,6 +38,10 @@ const (
 	treeCheaper           // both are built, and the one with the smaller cost is taken
 )
 
+const byHostName = "host"
+
+var byDeviceNames = [2]string{treeByBits: "device, by bits", treeByNearness: "device, by nearness"}
+
 // deviceBuild is what the builder on the device may do. Tests change it.
 type deviceBuild struct {
 	least  int   // triangles; fewer are built on the host
@@ -52,4 +59,16 @@ func newDeviceBuild() deviceBuild {
 		least: deviceBuildLeast, tree: treeCheaper, levels: treeStack,
 		mark: func(string) error { return nil },
 	}
+}
+
+// chosen names the tree that was taken, given the words of a build's state.
+func (d *deviceBuild) chosen(state []uint32) string {
+	tree := d.tree
+	if tree == treeCheaper {
+		tree = treeByBits
+		if cost := state[stateCosts:]; math.Float32frombits(cost[1]) < math.Float32frombits(cost[0]) {
+			tree = treeByNearness
+		}
+	}
+	return byDeviceNames[tree]
 }

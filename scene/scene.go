@@ -90,6 +90,9 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 	if c == nil {
 		return nil, badArg("New", "c", "is nil, want a context from Device.Retain")
 	}
+	if opts.Builder != BuilderAuto && opts.Builder != BuilderSAH {
+		return nil, badArg("New", "Options.Builder", "is %d, want BuilderAuto or BuilderSAH", int(opts.Builder))
+	}
 	s := &Scene{
 		ctx: c, stream: opts.Stream, want: opts.Backend, log: opts.Logger,
 		replicas:      slices.Clone(opts.Replicas),

@@ -71,22 +71,22 @@ func (s *Scene) sortPairs(sc cuda.Scope, st *cuda.Stream, p *pairs, bits int) er
 		return err
 	}
 	tiles := sortTiles(n)
-	launch := func(f *cuda.Function, blocks int, params []byte) error {
-		return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1}, cuapi.Dim3{X: sortThreads, Y: 1, Z: 1}, 0, params)
+	launch := func(f *cuda.Function, blocks, threads int, params []byte) error {
+		return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1}, cuapi.Dim3{X: uint32(threads), Y: 1, Z: 1}, 0, params)
 	}
 	for shift := 0; shift < bits; shift += sortBits {
-		if err := launch(k.count, tiles, cuda.ParamBytes(&sortCountParams{
+		if err := launch(k.count, tiles, sortThreads, cuda.ParamBytes(&sortCountParams{
 			Keys: p.keys.Addr(), Counters: p.counters.Addr(),
 			Count: int64(n), Tiles: int64(tiles), Shift: int64(shift),
 		})); err != nil {
 			return err
 		}
-		if err := launch(k.scan, sortDigits, cuda.ParamBytes(&sortScanParams{
+		if err := launch(k.scan, sortDigits, min((tiles+31)/32*32, sortThreads), cuda.ParamBytes(&sortScanParams{
 			Counters: p.counters.Addr(), Tiles: int64(tiles),
 		})); err != nil {
 			return err
 		}
-		if err := launch(k.move, tiles, cuda.ParamBytes(&sortMoveParams{
+		if err := launch(k.move, tiles, sortThreads, cuda.ParamBytes(&sortMoveParams{
 			Keys: p.keys.Addr(), Values: p.values.Addr(),
 			KeysOut: p.otherKeys.Addr(), ValuesOut: p.otherValues.Addr(), Counters: p.counters.Addr(),
 			Count: int64(n), Tiles: int64(tiles), Shift: int64(shift),

@@ -67,12 +67,10 @@ func (x *treeSearch) buildOnDevice(ctx context.Context) (err error) {
 	if err := s.ctxDo(func(sc cuda.Scope) error { return x.growForest(sc, k, m) }); err != nil {
 		return err
 	}
-	levels, err := x.widen(ctx, k, m)
-	if err != nil {
+	if x.plan, err = x.widen(ctx, k, m); err != nil {
 		return err
 	}
-	x.plan = &treePlan{levels: levels}
-	nodes := levels[len(levels)-1]
+	nodes := x.plan.levels[len(x.plan.levels)-1]
 	shapes, err := m.shapes.Sub(0, shapeWords*nodes)
 	if err != nil {
 		return err
@@ -154,9 +152,8 @@ func (x *treeSearch) growForest(sc cuda.Scope, k *buildKernels, m *treeScratch) 
 	return nil
 }
 
-// widen makes wide nodes, level by level, and returns the first node of each level
-// and the number of nodes.
-func (x *treeSearch) widen(ctx context.Context, k *buildKernels, m *treeScratch) (levels []int, err error) {
+// widen makes wide nodes, level by level.
+func (x *treeSearch) widen(ctx context.Context, k *buildKernels, m *treeScratch) (*treePlan, error) {
 	s, n := x.s, x.t.faceCount
 	p := widenParams{
 		Forest: m.forest, State: m.state.Addr(), Queue: m.queue, Shapes: m.shapes.Addr(), Slots: x.slots.Addr(),
@@ -185,8 +182,11 @@ func (x *treeSearch) widen(ctx context.Context, k *buildKernels, m *treeScratch)
 			return nil, err
 		}
 		levels, err := readLevels(state, int(p.Level), n)
+		if err == nil {
+			return &treePlan{by: s.device.chosen(state), levels: levels}, nil
+		}
 		if !errors.Is(err, errMoreLevels) {
-			return levels, err
+			return nil, err
 		}
 		if int(p.Level) == s.device.levels {
 			return nil, &unfitError{fmt.Sprintf("has more than %d levels", p.Level)}

@@ -125,8 +125,10 @@ func TestTreesTooDeepForTheDeviceComeFromTheHost(t *testing.T) {
 	for levels, fits := range map[int]bool{1: false, 3: false, 12: true} {
 		s, x := grow(t, c, v, f, treeCheaper, func(s *Scene) { s.device.levels = levels })
 		requireSound(t, s, x, 2000)
-		same := assert.ObjectsAreEqual(host.shapes, hostForm(t, s, x).shapes)
-		assert.Equal(t, fits, !same, "%d levels allowed", levels)
+		assert.Equal(t, fits, x.plan.by != byHostName, "%d levels allowed", levels)
+		if !fits {
+			assert.Equal(t, host.shapes, hostForm(t, s, x).shapes)
+		}
 	}
 }
 
@@ -157,26 +159,28 @@ func buildings(t *testing.T, lots int) (vertices []float32, faces []int32) {
 }
 
 // The cheaper tree is chosen by its cost, and costs little more than the tree of the
-// host: a twentieth where triangles lie anywhere, an eighth in a city.
+// host: up to a tenth where triangles lie anywhere, hardly anything in a city.
 func TestCostOfDeviceTrees(t *testing.T) {
 	c := gputest.Open(t, 1, nil).Context(t, 0)
 	for name, scene := range map[string]struct {
 		mesh   func() ([]float32, []int32)
 		factor float64
+		best   string // of the two trees, where the scene makes it plain
 	}{
-		"soup": {func() ([]float32, []int32) { return soup(63, 6000, 0.02) }, 1.1},
-		"city": {func() ([]float32, []int32) { return buildings(t, 3) }, 1.15},
+		"soup": {func() ([]float32, []int32) { return soup(63, 6000, 0.02) }, 1.1, "bits"},
+		"city": {func() ([]float32, []int32) { return buildings(t, 3) }, 1.05, "nearness"},
 	} {
 		v, f := scene.mesh()
-		host, x := treeOf(t, c, v, f, func(s *Scene) { s.builder = BuilderSAH })
-		require.Equal(t, BuilderSAH, host.builder)
-		cost := map[string]float64{"host": x.plan.cost}
+		_, x := treeOf(t, c, v, f, func(s *Scene) { s.builder = BuilderSAH })
+		require.Equal(t, byHostName, x.plan.by)
+		cost, by := map[string]float64{"host": x.plan.cost}, map[string]string{}
 		for kind, tree := range deviceTrees {
 			_, x := grow(t, c, v, f, tree)
-			cost[kind] = x.plan.cost
+			cost[kind], by[kind] = x.plan.cost, x.plan.by
 		}
 		t.Logf("%s, %d triangles: %v", name, len(f)/3, cost)
 		assert.InEpsilon(t, min(cost["bits"], cost["nearness"]), cost["cheaper"], 1e-12, name)
+		assert.Equal(t, by[scene.best], by["cheaper"], name)
 		assert.Less(t, cost["cheaper"], scene.factor*cost["host"], name)
 	}
 }
@@ -285,4 +289,32 @@ func TestTreesAreBuiltAnewWhenTheyGetWorse(t *testing.T) {
 	lo, hi := s.Bounds()
 	o, d := aimed(69, 500, moved, f, lo, hi)
 	requireBrute(ctx, t, s, moved, f, o, d)
+}
+
+// Scenes choose their builder; few triangles are left to the host.
+func TestBuilderOption(t *testing.T) {
+	c := gputest.Open(t, 1, nil).Context(t, 0)
+	for _, this := range []struct {
+		builder   Builder
+		triangles int
+		host      bool
+	}{
+		{BuilderAuto, deviceBuildLeast, false}, {BuilderAuto, deviceBuildLeast - 1, true},
+		{BuilderSAH, deviceBuildLeast, true},
+	} {
+		s, err := New(c, Options{Backend: CUDA, Builder: this.builder})
+		require.NoError(t, err)
+		v, f := soup(72, this.triangles, 0.1)
+		_, err = s.AddMesh(Mesh{Vertices: v, Faces: f, NoEdges: true})
+		require.NoError(t, err)
+		require.NoError(t, s.Build(context.Background()))
+		by := s.tables.search.(*treeSearch).plan.by
+		assert.Equal(t, this.host, by == byHostName, "%d triangles, builder %s: %s", this.triangles, this.builder, by)
+		require.NoError(t, s.Close())
+	}
+	_, err := New(c, Options{Builder: 7})
+	var bad *ArgumentError
+	require.ErrorAs(t, err, &bad)
+	assert.Equal(t, "Options.Builder", bad.Arg)
+	assert.Equal(t, "auto sah Builder(7)", fmt.Sprint(BuilderAuto, BuilderSAH, Builder(7)))
 }

@@ -9,8 +9,9 @@ const (
 	clusterBytes = 8
 	// keyBits is the size of a key: 21 bits per axis.
 	keyBits = 63
-	// stateWords is the size of BuildState in 4-byte words; its counts, two words per
-	// level, begin at stateCounts.
+	// stateWords is the size of BuildState in 4-byte words; the costs of both trees
+	// begin at stateCosts, its counts, two words per level, at stateCounts.
+	stateCosts  = 8
 	stateCounts = 10
 	stateWords  = stateCounts + 2*treeStack
 )

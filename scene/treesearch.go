@@ -28,6 +28,7 @@ type treeSearch struct {
 // treePlan is what the host keeps of a tree. Trees with the same plan have the
 // same shape and differ in their boxes only.
 type treePlan struct {
+	by     string // who built it
 	levels []int
 	cost   float64 // right after the build
 }
@@ -69,6 +70,7 @@ func (x *treeSearch) build(ctx context.Context) (box bounds, err error) {
 	}
 	old := *x
 	*x = *fresh
+	x.s.log.Debug("built search tree", "by", x.plan.by, "levels", len(x.plan.levels)-1, "cost", x.plan.cost)
 	return box, old.free()
 }
 
@@ -115,7 +117,7 @@ func (x *treeSearch) shape(ctx context.Context) error {
 
 // upload moves a host tree to the device; its boxes are still undefined.
 func (x *treeSearch) upload(ctx context.Context, h *hostTree) error {
-	x.plan = &treePlan{levels: h.levels}
+	x.plan = &treePlan{by: byHostName, levels: h.levels}
 	return firstError(
 		upload(ctx, x.s, &x.shapes, h.shapes),
 		upload(ctx, x.s, &x.slots, h.slots),

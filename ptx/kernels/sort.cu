@@ -42,7 +42,8 @@ extern "C" __global__ void __launch_bounds__(SORT_THREADS) sort_count(const __gr
     p.counters[threadIdx.x * p.tiles + blockIdx.x] = counts[threadIdx.x];
 }
 
-// Every block replaces the counts of one digit by their sums before each tile.
+// Every block replaces the counts of one digit by their sums before each tile. Few
+// tiles take a small block.
 struct SortScanParams {
     u32* counters;
     i64 tiles;
@@ -54,14 +55,14 @@ extern "C" __global__ void __launch_bounds__(SORT_THREADS) sort_scan(const __gri
     __shared__ u32 total;
     u32* counts = p.counters + blockIdx.x * p.tiles;
     u32 before = 0;
-    for (i64 first = 0; first < p.tiles; first += SORT_THREADS) {
+    for (i64 first = 0; first < p.tiles; first += blockDim.x) {
         const i64 i = first + threadIdx.x;
         const u32 count = i < p.tiles ? counts[i] : 0;
         const u32 sum = before + sum_before(count, sums);
         if (i < p.tiles) {
             counts[i] = sum;
         }
-        if (threadIdx.x == SORT_THREADS - 1) {
+        if (threadIdx.x == blockDim.x - 1) {
             total = sum + count;
         }
         __syncthreads();
