@@ -41,15 +41,14 @@ func (s *Scene) prepareIntersect(rays Rays, flags Flags, opts []CallOption) (*Hi
 	if err != nil {
 		return nil, nil, err
 	}
-	q := &intersectQuery{in: rays.rowColumns()}
+	q := &intersectQuery{flags: flags, in: rays.rowColumns()}
+	q.out[0].Width = winnerBytes
 	if q.hits, err = resultFor[Hits](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}
-	if err := q.hits.allocate(s, c.Stream, n, flags); err != nil {
+	if err := c.prepare(q, o); err != nil {
 		return nil, nil, err
 	}
-	q.out[0] = rowColumn(q.hits.winners, winnerBytes)
-	c.query = q
 	return q.hits, c, nil
 }
 
@@ -57,12 +56,28 @@ func (s *Scene) prepareIntersect(rays Rays, flags Flags, opts []CallOption) (*Hi
 const winnerBytes = 4
 
 type intersectQuery struct {
-	hits *Hits
-	in   [4]RowColumn
-	out  [1]RowColumn
+	flags Flags
+	hits  *Hits
+	in    [4]RowColumn
+	out   [1]RowColumn
 }
 
 func (q *intersectQuery) columns() (in, out []RowColumn) { return q.in[:], q.out[:] }
+
+func (q *intersectQuery) result() Reusable { return q.hits }
+
+func (q *intersectQuery) layout() []int { return hitLayout(q.flags) }
+
+func (q *intersectQuery) place(starts []int64) error {
+	q.hits.Flags = q.flags
+	err := q.hits.cut(starts, q.layout())
+	q.out[0] = rowColumn(q.hits.winners, winnerBytes)
+	return err
+}
+
+func (q *intersectQuery) over(in []RowColumn) query {
+	return &intersectQuery{flags: q.flags, hits: &Hits{}, in: [4]RowColumn(in)}
+}
 
 func (q *intersectQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
 	return on.tables.search.traverse(sc, st, rayColumnsOf(in), out[0].Data.Addr(), begin, count)
@@ -73,11 +88,14 @@ func (q *intersectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begi
 	p := finalizeParams{
 		Rays: rayColumnsOf(q.in[:]), Winners: h.winners.Addr(),
 		Vertices: t.vertices.Addr(), Faces: t.faces.Addr(),
-		ShapeIDs: t.shapeIDs.Addr(), FaceOffsets: t.faceOffsets.Addr(),
-		T: h.T.Addr(), P: h.P.Addr(), N: h.N.Addr(), GeoN: h.GeoN.Addr(), UV: h.UV.Addr(),
+		FaceOffsets: t.faceOffsets.Addr(),
+		T:           h.T.Addr(), P: h.P.Addr(), N: h.N.Addr(), GeoN: h.GeoN.Addr(), UV: h.UV.Addr(),
 		Barycentric: h.Barycentric.Addr(),
 		ShapeID:     h.ShapeID.Addr(), PrimID: h.PrimID.Addr(),
 		LocalPrimID: h.LocalPrimID.Addr(), GlobalPrimID: h.GlobalPrimID.Addr(),
+	}
+	if len(t.shapes) > 1 {
+		p.ShapeIDs = t.shapeIDs.Addr()
 	}
 	return s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.RowBegin, p.Count = begin, count

@@ -5,6 +5,7 @@
 #include "hit.cuh"
 #include "rays.cuh"
 #include "search.cuh"
+#include "together.cuh"
 
 struct TraverseParams {
     SearchParams search;
@@ -53,7 +54,7 @@ struct FinalizeParams {
     const i32* winners;
     const float* vertices;
     const i32* faces;
-    const i32* shape_ids;
+    const i32* shape_ids; // null when there is one shape
     const i32* face_offsets;
     float* t;
     float* p;
@@ -85,41 +86,42 @@ __device__ __forceinline__ bool finalize_hit(SurfaceHit& h, const FinalizeParams
 
 extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant__ FinalizeParams p)
 {
-    const i64 i = launch_row();
-    if (i >= p.count) {
-        return;
-    }
-    const i64 row = p.row_begin + i;
-    const i32 winner = p.winners[row];
+    __shared__ float stage[3 * 128];
+    const Together warp = together(stage, p.row_begin, p.count);
+    const bool has_row = warp.lane < warp.rows;
+    const i64 row = warp.first + warp.lane;
     SurfaceHit h = {f32_inf(), 0.0f, 0.0f, 0.0f, {0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f}};
     i32 prim = -1;
     i32 shape = -1;
     i32 local = -1;
+    const i32 winner = has_row ? p.winners[row] : -1;
     if (winner >= 0) {
         SurfaceHit hit;
         if (finalize_hit(hit, p, row, winner)) {
             h = hit;
             prim = winner;
-            shape = p.shape_ids[winner];
+            shape = p.shape_ids ? p.shape_ids[winner] : 0;
             local = winner - p.face_offsets[shape];
         }
     }
-    p.t[row] = plus_zero(h.t);
     if (p.p) {
-        store3(p.p, row, h.p);
+        warp.put3(p.p, h.p);
     }
     if (p.n) {
-        store3(p.n, row, h.n);
+        warp.put3(p.n, h.n);
     }
     if (p.geo_n) {
-        store3(p.geo_n, row, h.n);
-    }
-    if (p.uv) {
-        p.uv[2 * row] = plus_zero(h.b1);
-        p.uv[2 * row + 1] = plus_zero(h.b2);
+        warp.put3(p.geo_n, h.n);
     }
     if (p.barycentric) {
-        store3(p.barycentric, row, f32x3{h.b0, h.b1, h.b2});
+        warp.put3(p.barycentric, f32x3{h.b0, h.b1, h.b2});
+    }
+    if (!has_row) {
+        return;
+    }
+    p.t[row] = plus_zero(h.t);
+    if (p.uv) {
+        ((float2*)p.uv)[row] = float2{plus_zero(h.b1), plus_zero(h.b2)};
     }
     if (p.shape_id) {
         p.shape_id[row] = shape;
