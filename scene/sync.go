@@ -98,8 +98,9 @@ func (s *Scene) freeStaged(m *mesh) error {
 // end of ctx and a lack of memory before anything was changed leave the scene as it
 // was, with all that is staged; any other failure makes it failed. Cost: an upload
 // of the staged vertices, one kernel for the vertices of each moved instance, and a
-// refit of the tree; Sync waits for the device. When refitting has doubled the
-// tree's cost, the tree is built anew as in Build.
+// refit of the tree; Sync waits for the device. When refitting has
+// made the tree's cost a third larger than it was at its build, the tree is built
+// anew as in Build.
 func (s *Scene) Sync(ctx context.Context) error {
 	if err := s.excludeReady(ctx); err != nil {
 		return err
