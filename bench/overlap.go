@@ -72,7 +72,7 @@ func (m overlapModel) record(measured int64) *record.Overlap {
 
 // overlap returns the comparison for a row that used remote devices, nil where no link was measured.
 func (s *trial) overlap(plan chunked.Plan, row record.Row) *record.Overlap {
-	if plan.Kind == chunked.KindMaster {
+	if plan.Kind.Whole() {
 		return nil
 	}
 	m := overlapModel{

@@ -31,7 +31,7 @@ func (s *task) rows(times []samples, c checked) []record.Row {
 		row.Transport = side.plan.Transport.String()
 		row.Weights = side.plan.Weights
 		row.Plan = recordPlan(side.plan.Shards, side.plan.Devices)
-		if side.plan.Kind != chunked.KindMaster {
+		if !side.plan.Kind.Whole() {
 			row.RowBytes.MeasuredWireOut = record.Number(c.wireBytes)
 		}
 		differ, fraction := c.differ[at], record.Fraction(c.elements, c.differ[at])

@@ -45,7 +45,7 @@ func load(t tracer, meshes []workload.Mesh) error {
 
 // planOptions are what distinguishes the modes: forced splits equally however small the shards are.
 func planOptions(mode record.Mode, devices int, transport chunked.Transport) chunked.Options {
-	o := chunked.Options{Transport: transport}
+	o := chunked.Options{Transport: transport, NoPipeline: true}
 	if mode == record.Forced {
 		o.MinRaysPerDevice = 1
 		o.Weights = slices.Repeat([]float64{1}, devices)

@@ -13,9 +13,9 @@ func ExampleSplit() {
 		fmt.Println(chunked.Split(0, 33, weights))
 	}
 	// Output:
-	// [{0 16} {16 33}]
-	// [{0 24} {24 33}]
-	// [{0 16} {16 16} {16 33}]
+	// [[0,16) [16,33)]
+	// [[0,24) [24,33)]
+	// [[0,16) [16,16) [16,33)]
 }
 
 // A plan says before anything runs who computes which rows, and why. A batch
@@ -37,12 +37,12 @@ func ExampleBuildPlan() {
 	}
 	// Output:
 	// intersect_full  rows=4194304  kind=direct  transport=direct  weights=[3 1] (base)
-	//   every remote shard has at least 262144 rows (floor)
-	//   dev0  [0,3145728)  in place; record 76 B
-	//   dev1  [3145728,4194304)  reads 24 B and writes 4 B per row on the master; record 76 B
+	//   floor 262144 rows (width 28 B): remote shard 1 has 1048576, ok
+	//   dev0  [0,3145728)        1 launch, in place
+	//   dev1  [3145728,4194304)  1 launch, 24 B in, 4 B out per row; record 76 B
 	// intersect_full  rows=1000  kind=master  transport=direct  weights=[3 1] (base)
 	//   remote shard 1 has 250 rows < floor 262144
-	//   dev0  [0,1000)  in place; record 76 B
+	//   dev0  [0,1000)  1 launch, in place
 	//   dev1  no rows
 }
 

@@ -2,47 +2,100 @@ package chunked
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 )
 
-// MaxLaunchRows is the largest number of rows of one launch.
-const MaxLaunchRows = 1 << 30
-
-// Kind says how a call is dispatched.
-type Kind string
-
-// Kinds of dispatch.
+// Limits of a plan.
 const (
-	KindMaster  Kind = "master"  // the single-device call, on the master
-	KindDirect  Kind = "direct"  // one launch per device on the master's buffers
-	KindSharded Kind = "sharded" // inputs copied to each remote, winners copied back
+	MaxLaunchRows = 1 << 30                   // rows of one launch
+	MaxChunks     = 1 << 20                   // chunks of one plan
+	MaxRows       = MaxLaunchRows * MaxChunks // rows of one call
 )
-
-// Op describes one operation to the planner: its weight key, the family that
-// the key belongs to, and the bytes of one row.
-type Op struct {
-	Key    string `json:"key"`
-	Family string `json:"family"`
-	In     int64  `json:"in"`     // input bytes per row, optional columns included
-	Wire   int64  `json:"wire"`   // bytes that a remote row sends back
-	Record int64  `json:"record"` // bytes of the public result row
-}
-
-// Width is what one remote row moves over the link, both ways.
-func (o Op) Width() int64 { return o.In + o.Wire }
 
 // Input is everything a plan depends on.
 type Input struct {
-	Op        Op        `json:"op"`
-	Rows      int64     `json:"rows"`
-	Devices   []int     `json:"devices"` // ordinals, the master first
-	Options   Options   `json:"options"`
-	Transport Transport `json:"transport"` // resolved: Direct or Copy
+	Op      Op    `json:"op"`
+	Begin   int64 `json:"begin,omitempty"` // the first row, where a call covers a window
+	Rows    int64 `json:"rows"`
+	Devices []int `json:"devices"` // ordinals, the master first
+	// Weights override those of the options; WeightSource names them.
+	Weights      []float64 `json:"weights,omitempty"`
+	WeightSource string    `json:"weight_source,omitempty"`
+	Options      Options   `json:"options"`
+	// Hook says that results go to a hook or an iterator chunk by chunk,
+	// instead of being returned whole.
+	Hook bool `json:"hook,omitempty"`
+	// Tape says that the call keeps what its derivatives need.
+	Tape bool `json:"tape,omitempty"`
+	// Transport is that of the set: for several devices one other than Auto.
+	Transport Transport `json:"transport"`
 }
 
-// Plan is the decision: who computes which rows, by which transport, and why.
+func (in *Input) check() error {
+	n := len(in.Devices)
+	if n == 0 {
+		return &OptionError{"Devices", "the list is empty: give at least one device"}
+	}
+	for p, d := range in.Devices {
+		if d < 0 || slices.Index(in.Devices, d) < p {
+			return &OptionError{"Devices", fmt.Sprintf("%v: ordinals are at least 0, each once", in.Devices)}
+		}
+	}
+	if in.Rows < 0 || in.Rows > MaxRows {
+		return &OptionError{"Rows", fmt.Sprintf("%d rows: a batch has 0 to %d", in.Rows, int64(MaxRows))}
+	}
+	if in.Begin < 0 || in.Begin > MaxRows {
+		return &OptionError{"Begin", fmt.Sprintf("%d: the first row is 0 to %d", in.Begin, int64(MaxRows))}
+	}
+	if err := in.Options.Check(n); err != nil {
+		return err
+	}
+	if in.Weights != nil {
+		if err := CheckWeights("Weights", in.Weights, n); err != nil {
+			return err
+		}
+	}
+	if t := in.Transport; t < Auto || t > Host || n > 1 && t == Auto {
+		return &OptionError{"Transport", fmt.Sprintf("%v for %d devices: a plan is made for direct, copy or host", t, n)}
+	}
+	if err := in.Op.check(in.Rows); err != nil {
+		return err
+	}
+	if in.Hook && in.Op.Class == GridReduce {
+		return &UnsupportedError{in.Op.Key, "Offload", "its result is one reduced grid, which has no rows to stream"}
+	}
+	return nil
+}
+
+// weights resolves who gets how much; the result is not shared with the input.
+func (in *Input) weights() ([]float64, string) {
+	if in.Weights == nil {
+		return in.Options.weights(in.Op, len(in.Devices))
+	}
+	source := in.WeightSource
+	if source == "" {
+		source = "given"
+	}
+	return slices.Clone(in.Weights), source
+}
+
+// split divides the rows; those of one transmitter stay together.
+func (in *Input) split(weights []float64) []Range {
+	if in.Op.Class != SourceLane {
+		return Split(in.Begin, in.Rows, weights)
+	}
+	shards := Split(0, in.Rows/in.Op.Block, weights)
+	for p, s := range shards {
+		shards[p] = Range{in.Begin + s.Begin*in.Op.Block, in.Begin + s.End*in.Op.Block}
+	}
+	return shards
+}
+
+// Plan is the decision: who computes which rows in which chunks, by which
+// transport, and why. It is a value that prints, compares and survives JSON.
 type Plan struct {
 	Op           Op        `json:"op"`
+	Begin        int64     `json:"begin"`
 	Rows         int64     `json:"rows"`
 	Devices      []int     `json:"devices"`
 	Kind         Kind      `json:"kind"`
@@ -50,84 +103,59 @@ type Plan struct {
 	Transport    Transport `json:"transport"`
 	Weights      []float64 `json:"weights"`
 	WeightSource string    `json:"weight_source"`
-	Shards       []Range   `json:"shards"` // by position; empty ranges are not launched
-	Floor        int64     `json:"floor"`  // fewest rows of an active remote shard
+	// Shards are the rows of each device, by position. Empty ones are not
+	// launched.
+	Shards []Range `json:"shards"`
+	// Chunks are the launches, in the order in which they are submitted.
+	Chunks []Chunk `json:"chunks"`
+	// ChunkRows are the rows of a full chunk of each device, by position; 0
+	// where a device has no rows.
+	ChunkRows []int64 `json:"chunk_rows"`
+	Source    Source  `json:"source"` // of ChunkRows
+	// RecordSlots is the number of chunks whose results the master holds at
+	// once for a hook; 0 without one, when the result is held whole.
+	RecordSlots int `json:"record_slots,omitempty"`
+	// Budget is the memory budget that the plan keeps, 0 for none.
+	Budget    int64            `json:"budget,omitempty"`
+	PerDevice []MemoryEstimate `json:"per_device"` // by position
+	Floor     FloorReport      `json:"floor"`
 }
 
-// BuildPlan decides how in.Rows rows run on in.Devices. It is pure: equal
+// BuildPlan decides how the rows run on the devices. It is pure: equal
 // inputs give equal plans, and nothing is launched, timed or looked up.
+//
+// What cannot be carried out is refused here, before anything runs: with an
+// [*OptionError], [*UnsupportedError], [*BudgetError], [*ChunkError] or
+// [*TapeError].
+//
+// Cost: proportional to the number of chunks.
 func BuildPlan(in Input) (Plan, error) {
-	n := len(in.Devices)
-	if n == 0 {
-		return Plan{}, &OptionError{"Devices", "the list is empty: give at least one device"}
-	}
-	if in.Rows < 0 {
-		return Plan{}, &OptionError{"Rows", fmt.Sprintf("%d rows: a batch has 0 or more", in.Rows)}
-	}
-	if err := in.Options.Check(n); err != nil {
+	if err := in.check(); err != nil {
 		return Plan{}, err
 	}
-	w, source := in.Options.weights(in.Op, n)
-	p := Plan{Op: in.Op, Rows: in.Rows, Devices: in.Devices, Weights: w, WeightSource: source,
-		Transport: in.Transport, Floor: in.Options.floor(in.Op)}
-	p.Shards = Split(0, in.Rows, w)
-	p.Kind, p.Reason = decide(&p)
-	if p.Kind == KindMaster {
-		p.Shards = make([]Range, n)
-		p.Shards[0] = Range{0, in.Rows}
+	p := Plan{
+		Op: in.Op, Begin: in.Begin, Rows: in.Rows, Devices: slices.Clone(in.Devices), Transport: in.Transport,
+		Budget: in.Options.MemoryBudget,
 	}
+	p.Weights, p.WeightSource = in.weights()
+	p.Shards = in.split(p.Weights)
+	p.Floor = in.report(p.Shards)
+	in.decide(&p)
+	if in.Hook {
+		p.RecordSlots = recordSlots(len(p.Devices))
+	}
+	p.PerDevice = in.memory(&p)
+	if err := in.size(&p); err != nil {
+		return Plan{}, err
+	}
+	counts, err := p.counts()
+	if err != nil {
+		return Plan{}, err
+	}
+	if most := slices.Max(counts); in.Tape && !in.Hook && p.Budget > 0 && most > 1 {
+		return Plan{}, &TapeError{in.Op.Key, in.Op.Class, most, p.Budget}
+	}
+	p.Chunks = p.cut(counts)
+	p.estimate(counts)
 	return p, nil
-}
-
-// decide applies the floor: a batch goes to remotes only when every one of
-// them gets enough rows to be worth a launch and two event edges. Otherwise
-// the call is the single-device call, not a smaller multi-device one.
-func decide(p *Plan) (Kind, string) {
-	if len(p.Devices) < 2 {
-		return KindMaster, "one device"
-	}
-	if p.Rows == 0 {
-		return KindMaster, "empty batch"
-	}
-	remote := false
-	for k, s := range p.Shards[1:] {
-		if s.Len() == 0 {
-			continue
-		}
-		remote = true
-		if s.Len() < p.Floor {
-			return KindMaster, fmt.Sprintf("remote shard %d has %d rows < floor %d", k+1, s.Len(), p.Floor)
-		}
-	}
-	if !remote {
-		return KindMaster, "the weights give no row to a remote device"
-	}
-	if p.Transport == Direct {
-		return KindDirect, fmt.Sprintf("every remote shard has at least %d rows (floor)", p.Floor)
-	}
-	return KindSharded, fmt.Sprintf("every remote shard has at least %d rows (floor)", p.Floor)
-}
-
-// String prints the plan, one line per device.
-func (p Plan) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  rows=%d  kind=%s  transport=%s  weights=%v (%s)\n", p.Op.Key, p.Rows, p.Kind, p.Transport, p.Weights, p.WeightSource)
-	fmt.Fprintf(&b, "  %s\n", p.Reason)
-	for k, s := range p.Shards {
-		if s.Len() == 0 {
-			fmt.Fprintf(&b, "  dev%d  no rows\n", p.Devices[k])
-			continue
-		}
-		fmt.Fprintf(&b, "  dev%d  [%d,%d)", p.Devices[k], s.Begin, s.End)
-		switch {
-		case k == 0:
-			b.WriteString("  in place")
-		case p.Kind == KindDirect:
-			fmt.Fprintf(&b, "  reads %d B and writes %d B per row on the master", p.Op.In, p.Op.Wire)
-		default:
-			fmt.Fprintf(&b, "  copies %d B in and %d B out per row", p.Op.In, p.Op.Wire)
-		}
-		fmt.Fprintf(&b, "; record %d B\n", p.Op.Record)
-	}
-	return b.String()
 }

@@ -64,8 +64,3 @@ func CheckWeights(name string, weights []float64, n int) error {
 	}
 	return nil
 }
-
-// OptionError says which option cannot be used and why.
-type OptionError struct{ Option, Reason string }
-
-func (e *OptionError) Error() string { return "chunked: " + e.Option + ": " + e.Reason }

@@ -12,7 +12,9 @@ import (
 // Plan says how a batch of n rows of op would run, and why, without running
 // it. A call executes exactly this plan.
 func (s *Scene) Plan(op chunked.Op, n int64) (chunked.Plan, error) {
-	return chunked.BuildPlan(chunked.Input{Op: op, Rows: n, Devices: s.devices, Options: s.opts.Options, Transport: s.transport})
+	opts := s.opts.Options
+	opts.NoPipeline = true // dispatch sends a share in one piece
+	return chunked.BuildPlan(chunked.Input{Op: op, Rows: n, Devices: s.devices, Options: opts, Transport: s.transport})
 }
 
 // ask prepares a query on the master and runs it as planned.
@@ -30,7 +32,7 @@ func ask[R any](ctx context.Context, s *Scene, o operation, prepare func(master 
 	if err != nil {
 		return nil, errors.Join(err, call.Abandon())
 	}
-	if plan.Kind == chunked.KindMaster {
+	if plan.Kind.Whole() {
 		if err := call.Run(); err != nil {
 			return nil, err
 		}

@@ -64,7 +64,7 @@ func TestSameBits(t *testing.T) {
 			s.transport = []chunked.Transport{chunked.Direct, chunked.Copy}[rng.IntN(2)]
 			got := answer(t, s, b, flags)
 			require.Equal(t, want, got, "batch %d: %d rows, %d devices, weights %v, %v, flags %v", i, n, k, s.opts.Weights, s.transport, flags)
-			if p, err := s.Plan(IntersectOp(flags, 24), int64(n)); err == nil && p.Kind != chunked.KindMaster {
+			if p, err := s.Plan(IntersectOp(flags, 24), int64(n)); err == nil && !p.Kind.Whole() {
 				divided++
 			}
 		}

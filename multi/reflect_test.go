@@ -79,7 +79,7 @@ func TestReflectionsSameBits(t *testing.T) {
 			s.transport = []chunked.Transport{chunked.Direct, chunked.Copy}[rng.IntN(2)]
 			got := reflected(t, s, b, bounces, fields)
 			require.Equal(t, want, got, "batch %d: %d rows, %d bounces, %d devices, weights %v, %v, %v", i, n, bounces, counts[k], s.opts.Weights, s.transport, fields)
-			if p, err := s.Plan(ReflectionsOp(bounces, fields, 24), int64(n)); err == nil && p.Kind != chunked.KindMaster {
+			if p, err := s.Plan(ReflectionsOp(bounces, fields, 24), int64(n)); err == nil && !p.Kind.Whole() {
 				divided++
 			}
 		}

@@ -170,7 +170,7 @@ func TestVisibleSameBits(t *testing.T) {
 			s.opts.Weights = randomWeights(rng, counts[k])
 			s.transport = []chunked.Transport{chunked.Direct, chunked.Copy}[rng.IntN(2)]
 			require.Equal(t, want, b.answers(t, s), "batch %d: %d rows, %d devices, weights %v, %v", i, n, counts[k], s.opts.Weights, s.transport)
-			if p, err := s.Plan(VisibleOp(0, false), int64(n)); err == nil && p.Kind != chunked.KindMaster {
+			if p, err := s.Plan(VisibleOp(0, false), int64(n)); err == nil && !p.Kind.Whole() {
 				divided++
 			}
 		}
