@@ -10,21 +10,25 @@ struct VisibleParams {
     VisibleRows rows;
 };
 
+// The triangles that each lane ignores: asked for too rarely to be worth registers.
+__device__ __shared__ const i32* ignore_lists[SEARCH_THREADS];
+
 // The search of one row. All of its segments start in proceed, also the first, so
 // that there is one place in the code that starts a search. A segment that is known
 // to be blocked or free without a search looks like a search that has ended with or
 // without a triangle.
 template <u32 KIND> struct VisibleRow {
     const VisibleParams& p;
-    i32 at;          // the segment that is searched, -1 before the first
-    bool closest;    // it is blocked, and searched again for what blocks it first
-    float t_min;     // crossings before do not count
-    const i32* list; // of triangles to ignore
+    // Twice the number of the segment that is searched, plus 1 when it is blocked and
+    // searched again for what blocks it first; -2 before the first.
+    i32 step;
+    float t_min; // crossings before do not count
+
+    __device__ __forceinline__ bool again() const { return KIND == VISIBLE_CHAIN && (step & 1); }
 
     __device__ __forceinline__ bool begin(Search&, i64 row)
     {
-        at = -1;
-        closest = false;
+        step = -2;
         const bool searched = row_searched(p.rows, KIND, row);
         if (searched && segment_count(p.rows, KIND, row) > 0) {
             return true;
@@ -38,34 +42,34 @@ template <u32 KIND> struct VisibleRow {
         Winner w = s.best;
         offer(w, t_min, t, id);
         // Few crossings are inside the interval: only those are worth a look at the list.
-        if (w.id == s.best.id || is_ignored(list, p.rows.ignore_width, id)) {
+        if (w.id == s.best.id || is_ignored(ignore_lists[threadIdx.x], p.rows.ignore_width, id)) {
             return;
         }
         s.best = w;
-        if (!closest) {
+        if (!again()) {
             stop(s);
         }
     }
 
     __device__ __forceinline__ bool proceed(Search& s, i64 row)
     {
-        if (closest) {
+        if (again()) {
             p.rows.prim[row] = s.best.id;
             return false;
         }
-        const bool blocked = at >= 0 && s.best.id >= 0;
-        if (at < 0 || store_answer(p.rows, KIND, row, at, !blocked)) {
-            at++;
+        const bool blocked = step >= 0 && s.best.id >= 0;
+        if (step < 0 || store_answer(p.rows, KIND, row, step >> 1, !blocked)) {
+            step += 2;
         } else if (KIND == VISIBLE_CHAIN && blocked) {
-            closest = true;
+            step++;
         } else {
             return false;
         }
         Segment g;
-        const SegmentState state = load_segment(g, p.rows, KIND, row, at);
-        list = load_ignored(p.rows, KIND, row, at);
-        s.best.id = state == SEGMENT_BLOCKED && !closest ? 0 : -1;
-        if (state == SEGMENT_OPEN) {
+        const SegmentState known = load_segment(g, p.rows, KIND, row, step >> 1);
+        ignore_lists[threadIdx.x] = load_ignored(p.rows, KIND, row, step >> 1);
+        s.best.id = known == SEGMENT_BLOCKED && !again() ? 0 : -1;
+        if (known == SEGMENT_OPEN) {
             t_min = g.t_min;
             start(s, g.o, g.d, g.t_max);
         }
