@@ -12,23 +12,30 @@ type block struct {
 	rows   int64
 	stream *cuda.Stream // where the memory may be reused
 
-	mu     sync.Mutex
-	memory cuda.Slice[uint8] // nil after close
+	mu       sync.Mutex
+	memory   cuda.Slice[uint8] // nil after close
+	borrowed bool              // the memory is somebody else's
 }
 
 // columnAlign separates columns, so that every one starts on a cache line.
 const columnAlign = 256
 
-// reserve makes room for n rows of columns of these widths in bytes, in the present
-// memory if that is large enough, and returns where each column starts; a width of
-// zero is an absent column. A block that cannot be allocated is left closed.
-func (b *block) reserve(s *Scene, st *cuda.Stream, n int64, widths []int) (starts []int64, err error) {
+// columnStarts is where columns of these widths in bytes start for n rows, and how much
+// memory they take; a width of zero is an absent column.
+func columnStarts(n int64, widths []int) (starts []int64, bytes int64) {
 	starts = make([]int64, len(widths))
-	var bytes int64
 	for i, w := range widths {
 		starts[i] = bytes
 		bytes += (n*int64(w) + columnAlign - 1) / columnAlign * columnAlign
 	}
+	return starts, bytes
+}
+
+// reserve makes room for n rows of columns of these widths, in the present memory if that
+// is large enough, and returns where each column starts. A block that cannot be allocated
+// is left closed.
+func (b *block) reserve(s *Scene, st *cuda.Stream, n int64, widths []int) (starts []int64, err error) {
+	starts, bytes := columnStarts(n, widths)
 	if b.memory.IsNil() || int64(b.memory.Len()) < bytes || b.memory.Device() != s.ctx.Device() {
 		if err := b.close(); err != nil {
 			return nil, err
@@ -37,7 +44,7 @@ func (b *block) reserve(s *Scene, st *cuda.Stream, n int64, widths []int) (start
 		if err != nil {
 			return nil, err
 		}
-		b.memory = memory
+		b.memory, b.borrowed = memory, false
 	}
 	b.rows, b.stream = n, st
 	return starts, nil
@@ -60,9 +67,10 @@ func column[T cuda.Scalar](b *block, start, bytes int64) (cuda.Slice[T], error) 
 func (b *block) close() error {
 	b.mu.Lock()
 	memory := b.memory
+	borrowed := b.borrowed
 	b.memory = cuda.Slice[uint8]{}
 	b.mu.Unlock()
-	if memory.IsNil() {
+	if memory.IsNil() || borrowed {
 		return nil
 	}
 	err := cuda.PoolFree(memory.Context().Pool(), b.stream, memory)

@@ -136,29 +136,32 @@ func (c *Chains) memory() *block {
 	return &c.block
 }
 
-// allocate makes the columns that fields enable, for n rows.
-func (c *Chains) allocate(s *Scene, st *cuda.Stream, n int64, bounces int, fields ChainFields) error {
+// chainLayout is the bytes per row of every column.
+func chainLayout(bounces int, fields ChainFields) []int {
 	widths := make([]int, len(chainColumns))
 	for i, col := range chainColumns {
 		if col.Fields == ChainCore || fields&col.Fields != 0 {
 			widths[i] = col.Bytes * bounces
 		}
 	}
-	starts, err := c.reserve(s, st, n, widths)
-	if err != nil {
-		return err
-	}
-	c.Bounces, c.Fields = bounces, fields
-	bytes := func(i int) int64 { return n * int64(widths[i]) }
+	return widths
+}
+
+// cut points the columns into the block.
+func (c *Chains) cut(starts []int64, widths []int) (err error) {
+	bytes := func(i int) int64 { return c.rows * int64(widths[i]) }
 	if c.Valid, err = column[uint8](&c.block, starts[0], bytes(0)); err != nil {
 		return err
 	}
 	if c.PrimIDs, err = column[int32](&c.block, starts[2], bytes(2)); err != nil {
 		return err
 	}
-	for i, dst := range map[int]*cuda.Slice[float32]{
+	for i, dst := range [...]*cuda.Slice[float32]{
 		1: &c.T, 3: &c.ImageSources, 4: &c.HitPoints, 5: &c.Normals, 6: &c.Barycentric,
 	} {
+		if dst == nil {
+			continue
+		}
 		if *dst, err = column[float32](&c.block, starts[i], bytes(i)); err != nil {
 			return err
 		}

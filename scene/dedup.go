@@ -127,6 +127,9 @@ func (s *Scene) waitingStream(op string, rows int64, opts []CallOption) (*cuda.S
 	if err != nil {
 		return nil, err
 	}
+	if len(o.carried) > 0 || o.later {
+		return nil, badArg(op, "opts", "has an option of a scheduler; DedupReflections runs on one device")
+	}
 	if o.into != nil {
 		return nil, badArg(op, "Into", "is not supported: the size of the result is known only when it is complete")
 	}

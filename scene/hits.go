@@ -88,20 +88,15 @@ func (h *Hits) memory() *block {
 	return &h.block
 }
 
-// allocate makes the columns that flags enable, for n rows.
-func (h *Hits) allocate(s *Scene, st *cuda.Stream, n int64, flags Flags) error {
+// hitLayout is the bytes per row of every column.
+func hitLayout(flags Flags) []int {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
 		if c.Flags == None || flags&c.Flags != 0 {
 			widths[i] = c.Width * valueBytes
 		}
 	}
-	starts, err := h.reserve(s, st, n, widths)
-	if err != nil {
-		return err
-	}
-	h.Flags = flags
-	return h.cut(starts, widths)
+	return widths
 }
 
 // cut points the columns into the block.

@@ -10,8 +10,10 @@ import (
 type CallOption func(*callOptions)
 
 type callOptions struct {
-	stream *cuda.Stream
-	into   Reusable
+	stream  *cuda.Stream
+	into    Reusable
+	later   bool // the result gets its memory later
+	carried []any
 }
 
 // Reusable is a result of a query: *Hits, *Visibility, *PairVisibility,
@@ -41,6 +43,19 @@ func Into(r Reusable) CallOption {
 	return func(o *callOptions) { o.into = r }
 }
 
+// Unallocated leaves the result of a prepared call without memory. Call.Allocate makes
+// up for it; Call.Part needs no result. For schedulers.
+func Unallocated() CallOption {
+	return func(o *callOptions) { o.later = true }
+}
+
+// Carry hands v to the scheduler that prepares the call, which finds it in Call.Carried.
+// Methods of Scene refuse it, because nobody would look at it. For schedulers, which make
+// options of their own of it.
+func Carry(v any) CallOption {
+	return func(o *callOptions) { o.carried = append(o.carried, v) }
+}
+
 // RowColumn is a column as schedulers see it: Width bytes for each row of a batch.
 // An absent column has no data.
 type RowColumn struct {
@@ -63,6 +78,15 @@ type query interface {
 	// columns are what a search reads and writes of every row, in a fixed order, and
 	// where they are on the device of the caller.
 	columns() (in, out []RowColumn)
+	// result is what the caller gets, and layout the bytes per row of each of its
+	// columns; zero is an absent column. place points the columns into the result's
+	// memory.
+	result() Reusable
+	layout() []int
+	place(starts []int64) error
+	// over is the same question about the rows of in, which stands for the inputs of
+	// columns(). Its result is new and without memory.
+	over(in []RowColumn) query
 	// search enqueues the search of rows [begin, begin+count) on st, by the structures
 	// of any scene with the same geometry. in and out stand for columns().
 	search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error
@@ -71,17 +95,18 @@ type query interface {
 	finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error
 }
 
-// Call is a query that was validated and has its result allocated, but nothing
-// enqueued. For schedulers: every row is searched once, on any replica, and then
-// finalized on the device of the caller.
+// Call is a query that was validated, but of which nothing is enqueued. For schedulers:
+// every row is searched once, on any replica, and then finalized on the device of the
+// caller.
 type Call struct {
-	Stream *cuda.Stream // the caller's stream
-	Rows   int64
+	Stream  *cuda.Stream // the caller's stream
+	Rows    int64
+	Carried []any // by Carry, in the order of the options
 
-	scene  *Scene
-	query  query
-	result *block
-	fresh  bool // the result was allocated for this call
+	scene *Scene
+	op    string
+	query query
+	fresh bool // the result is not one of the caller's
 }
 
 // begin validates what calls of all operations have in common and resolves the
@@ -91,7 +116,7 @@ func (s *Scene) begin(op string, rows int64, opts []CallOption) (*Call, callOpti
 	for _, f := range opts {
 		f(&o)
 	}
-	c := &Call{Stream: o.stream, Rows: rows, scene: s}
+	c := &Call{Stream: o.stream, Rows: rows, Carried: o.carried, scene: s, op: op}
 	if c.Stream == nil {
 		c.Stream = s.stream
 	} else if err := s.checkDevice(op, "OnStream", c.Stream.Context().Device()); err != nil {
@@ -117,8 +142,96 @@ func resultFor[R any, P interface {
 	} else if out.memory().holds(in) {
 		return nil, badArg(op, "Into", "holds an input of the call, which would be overwritten while it is read; fill another result")
 	}
-	c.result = out.memory()
 	return out, nil
+}
+
+// prepare gives the call its query, and the query's result its memory.
+func (c *Call) prepare(q query, o callOptions) error {
+	c.query = q
+	if o.later {
+		return nil
+	}
+	return c.Allocate()
+}
+
+// Allocate gives the result of the call its memory, if it is not large enough yet.
+func (c *Call) Allocate() error {
+	b := c.query.result().memory()
+	starts, err := b.reserve(c.scene, c.Stream, c.Rows, c.query.layout())
+	if err != nil {
+		return err
+	}
+	return c.query.place(starts)
+}
+
+// Reuses reports whether the result is one of the caller's, by Into.
+func (c *Call) Reuses() bool { return !c.fresh }
+
+// Result is what the caller gets. Its columns are absent before Allocate.
+func (c *Call) Result() Reusable { return c.query.result() }
+
+// PartBytes is how much memory Part needs for so many rows.
+func (c *Call) PartBytes(rows int64) int64 {
+	_, bytes := columnStarts(rows, c.query.layout())
+	return bytes
+}
+
+// Part is the call for rows [begin, begin+count) of c alone: row 0 of its columns is row
+// begin of c. Its result lies in memory of the scheduler's, of at least PartBytes(count)
+// bytes at an address that is a multiple of 256, and is undefined once that memory is used
+// again; closing it does nothing.
+func (c *Call) Part(memory cuda.Slice[uint8], begin, count int64) (*Call, error) {
+	if begin < 0 || count < 1 || begin > c.Rows-count {
+		return nil, badArg(c.op, "begin, count", "are %d, %d, want a part of %d rows", begin, count, c.Rows)
+	}
+	if need := c.PartBytes(count); int64(memory.Len()) < need {
+		return nil, badArg(c.op, "memory", "has %d bytes, want %d for %d rows", memory.Len(), need, count)
+	}
+	all, _ := c.query.columns()
+	in := make([]RowColumn, len(all))
+	for i, col := range all {
+		var err error
+		if in[i], err = col.rows(begin, count); err != nil {
+			return nil, err
+		}
+	}
+	p := &Call{Stream: c.Stream, Rows: count, scene: c.scene, op: c.op, query: c.query.over(in)}
+	b := p.query.result().memory()
+	b.memory, b.borrowed = memory, true
+	return p, p.Allocate()
+}
+
+// Detach copies the result of a part to memory of the pool, in the order of the caller's
+// stream. The copy belongs to the caller.
+func (c *Call) Detach() (Reusable, error) {
+	in, _ := c.query.columns()
+	d := &Call{Stream: c.Stream, Rows: c.Rows, scene: c.scene, op: c.op, query: c.query.over(in), fresh: true}
+	if err := d.Allocate(); err != nil {
+		return nil, err
+	}
+	to, from := d.query.result(), c.query.result()
+	used := int(c.PartBytes(c.Rows))
+	dst, err := to.memory().memory.Sub(0, used)
+	if err == nil {
+		var src cuda.Slice[uint8]
+		if src, err = from.memory().memory.Sub(0, used); err == nil {
+			err = cuda.CopyAsync(c.Stream, dst, src)
+		}
+	}
+	if err != nil {
+		return nil, firstError(err, to.Close())
+	}
+	return to, nil
+}
+
+// rows is rows [begin, begin+count) of the column.
+func (c RowColumn) rows(begin, count int64) (RowColumn, error) {
+	if c.Data.IsNil() {
+		return c, nil
+	}
+	w := int64(c.Width)
+	data, err := c.Data.Sub(int(begin*w), int((begin+count)*w))
+	return RowColumn{data, c.Width}, err
 }
 
 // Columns are the columns that Search reads and writes, on the caller's device.
@@ -131,7 +244,7 @@ func (c *Call) Abandon() error {
 	if !c.fresh {
 		return nil
 	}
-	return c.result.close()
+	return c.query.result().Close()
 }
 
 // Search enqueues on st, a stream of on's device, the search of rows [begin,
@@ -141,9 +254,11 @@ func (c *Call) Abandon() error {
 // checked.
 func (c *Call) Search(on *Scene, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
 	rows := c.Rows
-	for _, col := range append(in[:len(in):len(in)], out...) {
-		if !col.Data.IsNil() {
-			rows = min(rows, int64(col.Data.Len()/col.Width))
+	for _, columns := range [...][]RowColumn{in, out} {
+		for _, col := range columns {
+			if !col.Data.IsNil() {
+				rows = min(rows, int64(col.Data.Len()/col.Width))
+			}
 		}
 	}
 	return on.enqueueRows("Search", st, rows, begin, count, func(sc cuda.Scope) error {
@@ -206,10 +321,24 @@ func ask[R any](ctx context.Context, s *Scene, prepare func() (*R, *Call, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkOwn(); err != nil {
+		return nil, firstError(err, c.Abandon())
+	}
 	if err := c.run(); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// checkOwn refuses options that nobody would follow.
+func (c *Call) checkOwn() error {
+	if len(c.Carried) > 0 {
+		return badArg(c.op, "opts", "has an option of a scheduler (%T), which a scene on one device does not know; use package multi", c.Carried[0])
+	}
+	if c.Rows > 0 && c.query.result().memory().memory.IsNil() {
+		return badArg(c.op, "opts", "has Unallocated, which is for Prepare")
+	}
+	return nil
 }
 
 // submit enqueues a query on st, after the last change of the scene and before the

@@ -51,28 +51,44 @@ func (s *Scene) prepareReflections(rays Rays, maxBounces int, fields ChainFields
 	if err != nil {
 		return nil, nil, err
 	}
-	q := &reflectQuery{in: rays.rowColumns()}
+	q := &reflectQuery{bounces: maxBounces, fields: fields, in: rays.rowColumns()}
+	q.out[0].Width = winnerBytes * maxBounces
 	if q.chains, err = resultFor[Chains](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}
-	if err := q.chains.allocate(s, c.Stream, n, maxBounces, fields); err != nil {
+	if err := c.prepare(q, o); err != nil {
 		return nil, nil, err
 	}
-	q.out[0] = rowColumn(q.chains.PrimIDs, winnerBytes*maxBounces)
-	c.query = q
 	return q.chains, c, nil
 }
 
 type reflectQuery struct {
-	chains *Chains
-	in     [4]RowColumn
-	out    [1]RowColumn
+	bounces int
+	fields  ChainFields
+	chains  *Chains
+	in      [4]RowColumn
+	out     [1]RowColumn
 }
 
 func (q *reflectQuery) columns() (in, out []RowColumn) { return q.in[:], q.out[:] }
 
+func (q *reflectQuery) result() Reusable { return q.chains }
+
+func (q *reflectQuery) layout() []int { return chainLayout(q.bounces, q.fields) }
+
+func (q *reflectQuery) place(starts []int64) error {
+	q.chains.Bounces, q.chains.Fields = q.bounces, q.fields
+	err := q.chains.cut(starts, q.layout())
+	q.out[0] = rowColumn(q.chains.PrimIDs, winnerBytes*q.bounces)
+	return err
+}
+
+func (q *reflectQuery) over(in []RowColumn) query {
+	return &reflectQuery{bounces: q.bounces, fields: q.fields, chains: &Chains{}, in: [4]RowColumn(in)}
+}
+
 func (q *reflectQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
-	return on.tables.search.reflect(sc, st, rayColumnsOf(in), out[0].Data.Addr(), int32(q.chains.Bounces), begin, count)
+	return on.tables.search.reflect(sc, st, rayColumnsOf(in), out[0].Data.Addr(), int32(q.bounces), begin, count)
 }
 
 func (q *reflectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error {

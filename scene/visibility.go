@@ -96,47 +96,39 @@ func (v *ChainVisibility) memory() *block {
 	return &v.block
 }
 
-func (v *Visibility) allocate(s *Scene, st *cuda.Stream, n int64) (out [4]RowColumn, err error) {
-	starts, err := v.reserve(s, st, n, []int{1})
-	if err != nil {
-		return out, err
-	}
-	v.Visible, err = column[uint8](&v.block, starts[0], n)
-	return [4]RowColumn{rowColumn(v.Visible, 1)}, err
+// Each place points the columns into the block, where those of visibleLayouts start. fresh
+// is an empty result of the same type.
+
+func (v *Visibility) place(starts []int64) (err error) {
+	v.Visible, err = column[uint8](&v.block, starts[0], v.rows)
+	return err
 }
 
-func (v *PairVisibility) allocate(s *Scene, st *cuda.Stream, n int64) (out [4]RowColumn, err error) {
-	starts, err := v.reserve(s, st, n, []int{1, 1})
-	if err != nil {
-		return out, err
-	}
-	v.VisibleA, err = column[uint8](&v.block, starts[0], n)
+func (v *PairVisibility) place(starts []int64) (err error) {
+	v.VisibleA, err = column[uint8](&v.block, starts[0], v.rows)
 	if err == nil {
-		v.VisibleB, err = column[uint8](&v.block, starts[1], n)
+		v.VisibleB, err = column[uint8](&v.block, starts[1], v.rows)
 	}
-	return [4]RowColumn{rowColumn(v.VisibleA, 1), rowColumn(v.VisibleB, 1)}, err
+	return err
 }
 
-func (v *EdgeVisibility) allocate(s *Scene, st *cuda.Stream, n int64) (out [4]RowColumn, err error) {
-	starts, err := v.reserve(s, st, n, []int{1})
-	if err != nil {
-		return out, err
-	}
-	v.AnyVisible, err = column[uint8](&v.block, starts[0], n)
-	return [4]RowColumn{rowColumn(v.AnyVisible, 1)}, err
+func (v *EdgeVisibility) place(starts []int64) (err error) {
+	v.AnyVisible, err = column[uint8](&v.block, starts[0], v.rows)
+	return err
 }
 
-func (v *ChainVisibility) allocate(s *Scene, st *cuda.Stream, n int64) (out [4]RowColumn, err error) {
-	starts, err := v.reserve(s, st, n, []int{1, 4, 4})
-	if err != nil {
-		return out, err
-	}
-	v.AllVisible, err = column[uint8](&v.block, starts[0], n)
+func (v *ChainVisibility) place(starts []int64) (err error) {
+	v.AllVisible, err = column[uint8](&v.block, starts[0], v.rows)
 	if err == nil {
-		v.FirstBlockedSegment, err = column[int32](&v.block, starts[1], 4*n)
+		v.FirstBlockedSegment, err = column[int32](&v.block, starts[2], 4*v.rows)
 	}
 	if err == nil {
-		v.FirstBlockedPrim, err = column[int32](&v.block, starts[2], 4*n)
+		v.FirstBlockedPrim, err = column[int32](&v.block, starts[3], 4*v.rows)
 	}
-	return [4]RowColumn{rowColumn(v.AllVisible, 1), {}, rowColumn(v.FirstBlockedSegment, 4), rowColumn(v.FirstBlockedPrim, 4)}, err
+	return err
 }
+
+func (*Visibility) fresh() visibleResult      { return &Visibility{} }
+func (*PairVisibility) fresh() visibleResult  { return &PairVisibility{} }
+func (*EdgeVisibility) fresh() visibleResult  { return &EdgeVisibility{} }
+func (*ChainVisibility) fresh() visibleResult { return &ChainVisibility{} }

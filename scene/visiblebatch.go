@@ -26,10 +26,49 @@ const (
 type visibleQuery struct {
 	rows visibleRows // without addresses
 	in   [visibleInputs]RowColumn
-	out  [4]RowColumn // visible, other visible, segment, prim
+	out  [visibleOutputs]RowColumn // visible, other visible, segment, prim
+	to   visibleResult
+}
+
+const visibleOutputs = 4
+
+// visibleLayouts are the bytes per row of the outputs of each kind.
+var visibleLayouts = [visibleKinds][visibleOutputs]int{
+	visibleSegment: {1}, visiblePair: {1, 1}, visibleEdge: {1}, visibleChain: {1, 0, 4, 4},
+}
+
+// visibleResult is a result of a visibility operation.
+type visibleResult interface {
+	Reusable
+	place(starts []int64) error
+	fresh() visibleResult
 }
 
 func (q *visibleQuery) columns() (in, out []RowColumn) { return q.in[:], q.out[:] }
+
+func (q *visibleQuery) result() Reusable { return q.to }
+
+func (q *visibleQuery) layout() []int { return visibleLayouts[q.rows.Kind][:] }
+
+func (q *visibleQuery) place(starts []int64) error {
+	b := q.to.memory()
+	for i, w := range q.layout() {
+		q.out[i] = RowColumn{Width: w}
+		if w == 0 {
+			continue
+		}
+		data, err := b.memory.Sub(int(starts[i]), int(starts[i]+b.rows*int64(w)))
+		if err != nil {
+			return err
+		}
+		q.out[i].Data = data
+	}
+	return q.to.place(starts)
+}
+
+func (q *visibleQuery) over(in []RowColumn) query {
+	return &visibleQuery{rows: q.rows, in: [visibleInputs]RowColumn(in), to: q.to.fresh()}
+}
 
 func (q *visibleQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
 	r := q.rows
@@ -134,17 +173,11 @@ func (b *visibleBatch) addFractions(f []float32) {
 	b.q.rows.FractionCount = uint32(copy(b.q.rows.Fractions[:], f))
 }
 
-// visibleResult is a result of a visibility operation.
-type visibleResult[R any] interface {
-	*R
-	Reusable
-	// allocate makes the columns for n rows, and returns them in the order of
-	// visibleQuery.
-	allocate(s *Scene, st *cuda.Stream, n int64) ([4]RowColumn, error)
-}
-
 // prepareBatch turns a checked batch into a call.
-func prepareBatch[R any, P visibleResult[R]](b *visibleBatch, opts []CallOption) (P, *Call, error) {
+func prepareBatch[R any, P interface {
+	*R
+	visibleResult
+}](b *visibleBatch, opts []CallOption) (P, *Call, error) {
 	if b.err != nil {
 		return nil, nil, b.err
 	}
@@ -156,9 +189,12 @@ func prepareBatch[R any, P visibleResult[R]](b *visibleBatch, opts []CallOption)
 	if err != nil {
 		return nil, nil, err
 	}
-	if b.q.out, err = out.allocate(b.s, c.Stream, b.n); err != nil {
+	b.q.to = out
+	for i, w := range b.q.layout() {
+		b.q.out[i].Width = w
+	}
+	if err := c.prepare(b.q, o); err != nil {
 		return nil, nil, err
 	}
-	c.query = b.q
 	return out, c, nil
 }
