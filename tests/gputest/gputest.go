@@ -32,6 +32,15 @@ const (
 // Native reports whether tests run on GPUs.
 func Native() bool { return os.Getenv(DevicesVariable) != "" }
 
+// Count is how many devices tests may open: those of RAYMUX_TEST_DEVICES, or as many
+// emulated ones as tests of several devices take, which is two.
+func Count() int {
+	if !Native() {
+		return 2
+	}
+	return 1 + strings.Count(os.Getenv(DevicesVariable), ",")
+}
+
 // Rig is an open driver and the devices that a test may use.
 type Rig struct {
 	Driver  *cuda.Driver
