@@ -102,7 +102,7 @@ func (s *trial) open() (err error) {
 		return err
 	}
 	s.later(func() error { return cuda.Free(s.batch.D) })
-	if s.single, err = scene.New(master, scene.Options{Backend: s.backend}); err != nil {
+	if s.single, err = scene.New(master, scene.Options{Backend: s.backend, Builder: s.host.builder()}); err != nil {
 		return err
 	}
 	s.later(s.single.Close)

@@ -9,6 +9,7 @@ import (
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/cuda/emu"
+	"github.com/raymux/raymux/scene"
 )
 
 // fallbackDevices is the number of emulated devices that a machine without a GPU runs on.
@@ -64,6 +65,15 @@ func openHost(o options) (h *host, err error) {
 		return h, &statusError{exitDevices, fmt.Errorf("NOTHING MEASURED: %d devices are required, the set has %d", o.requireDevices, len(h.devices))}
 	}
 	return h, h.retain()
+}
+
+// builder makes the search trees of the rows, which any builder's tree answers alike. An emulated device takes minutes
+// for a tree of two million triangles that this computer itself builds in seconds.
+func (h *host) builder() scene.Builder {
+	if h.driver.Emulated() {
+		return scene.BuilderSAH
+	}
+	return scene.BuilderAuto
 }
 
 // retain takes a context of every device.

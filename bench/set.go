@@ -61,6 +61,7 @@ func openSet(h *host, o options, mode record.Mode, warnings io.Writer) (deviceSe
 		AllowNoPeerAccess: true,
 		AllowMixedDevices: true,
 		Backend:           o.backend,
+		Builder:           h.builder(),
 		Logger:            slog.New(slog.NewTextHandler(warnings, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 }

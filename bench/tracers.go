@@ -37,7 +37,7 @@ func (s *trial) openOthers() error {
 		backend = scene.CUDA
 	}
 	master := s.host.contexts[0]
-	second, err := scene.New(master, scene.Options{Backend: backend})
+	second, err := scene.New(master, scene.Options{Backend: backend, Builder: s.host.builder()})
 	if err != nil {
 		return err
 	}
