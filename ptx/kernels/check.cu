@@ -167,15 +167,20 @@ extern "C" __global__ void __launch_bounds__(CHECK_THREADS) check_chains(const _
     bool searches = can_hit(o, d, t_max);
     for (i32 k = 0; k < p.bounces; k++) {
         i32 winner = closest(p.geometry, searches, from, d, t_min, t_max, Ignored{nullptr, 0});
-        Bounce b;
-        searches = winner >= 0 && bounce_off(b, o, d, p.geometry.surfaces, winner);
+        SurfaceHit h;
+        Mirror m;
+        searches = winner >= 0;
+        if (searches) {
+            m = load_mirror(p.geometry.surfaces, winner);
+            searches = bounce_off(h, m, o, d);
+        }
         if (i < p.count) {
             p.prim_ids[row * p.bounces + k] = winner;
         }
         if (searches) {
-            from = restart_point(b);
-            d = next_direction(b, d);
-            o = b.hit.p;
+            o = h.p;
+            from = restart_point(m, o);
+            d = next_direction(m, d);
             t_min = 0.0f;
             t_max = F32_MAX;
             searches = can_hit(from, d, t_max);

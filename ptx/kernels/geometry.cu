@@ -43,11 +43,6 @@ struct FaceNormalsParams {
     i64 count;
 };
 
-__device__ __forceinline__ f32x3 face_vector(f32x3 v0, f32x3 v1, f32x3 v2)
-{
-    return cross(sub(v1, v0), sub(v2, v0));
-}
-
 extern "C" __global__ void __launch_bounds__(128) face_normals(const __grid_constant__ FaceNormalsParams p)
 {
     const i64 i = launch_row();
@@ -113,12 +108,13 @@ extern "C" __global__ void __launch_bounds__(128) place_triangles(const __grid_c
     const f32x3 v0 = load3(p.vertices, p.faces[3 * face]);
     const f32x3 v1 = load3(p.vertices, p.faces[3 * face + 1]);
     const f32x3 v2 = load3(p.vertices, p.faces[3 * face + 2]);
-    const bool flat = max_abs(face_vector(v0, v1, v2)) == 0.0f;
-    // Replicas are compared byte for byte, so the rest of the slot is written too.
+    const f32x3 vector = face_vector(v0, v1, v2);
+    const f32x3 n = unit(vector);
+    const bool flat = max_abs(vector) == 0.0f;
     p.pool[p.slots[face]] = Triangle{float4{v0.x, v0.y, v0.z, __int_as_float((i32)face)},
                                      float4{v1.x, v1.y, v1.z, __int_as_float(flat ? 1 : 0)},
-                                     float4{v2.x, v2.y, v2.z, 0.0f},
-                                     float4{0.0f, 0.0f, 0.0f, 0.0f}};
+                                     float4{v2.x, v2.y, v2.z, largest_coordinate(v0, v1, v2)},
+                                     float4{n.x, n.y, n.z, 0.0f}};
 }
 
 // The exact box of the child at a place.

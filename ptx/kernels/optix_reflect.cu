@@ -36,17 +36,18 @@ extern "C" __global__ void __raygen__reflect()
         bool more = can_hit(o, d, t_max);
         while (more) {
             const i32 winner = trace_leg(q, d, t_min, t_max);
-            Bounce b;
             if (winner < 0) {
                 break;
             }
             slots[k++] = winner;
-            if (k == bounces || !bounce_off(b, o, d, params.surfaces, winner)) {
+            SurfaceHit h;
+            Mirror m = load_mirror(params.surfaces, winner);
+            if (k == bounces || !bounce_off(h, m, o, d)) {
                 break;
             }
-            o = b.hit.p;
-            d = next_direction(b, d);
-            q = restart_point(b);
+            o = h.p;
+            d = next_direction(m, d);
+            q = restart_point(m, o);
             t_min = 0.0f;
             t_max = F32_MAX;
             more = can_hit(q, d, t_max);

@@ -65,11 +65,11 @@ struct ChainOfHits {
     {
         i32* const ids = p.prim_ids + row * p.bounces;
         if (s.best.id >= 0) {
-            const float4* const corners = (const float4*)(p.search.pool + s.best.id);
-            const float4 a = __ldg(corners);
+            const Triangle* const winner = (const Triangle*)p.search.pool + s.best.id;
+            const float4 a = __ldg(&winner->a);
             ids[bounce++] = __float_as_int(a.w);
             s.best.id = -1;
-            if (bounce < p.bounces && next_leg(s, a, __ldg(corners + 1), __ldg(corners + 2))) {
+            if (bounce < p.bounces && next_leg(s, a, winner)) {
                 return true;
             }
         }
@@ -82,24 +82,31 @@ struct ChainOfHits {
     // Whether a triangle has a smaller id than the winner so far.
     __device__ __forceinline__ bool precedes(i32 id, i32 slot)
     {
-        return slot < 0 || id < __float_as_int(__ldg((const float*)(p.search.pool + slot) + 3));
+        return slot < 0 || id < __float_as_int(__ldg(&((const Triangle*)p.search.pool + slot)->a.w));
     }
 
-    __device__ __forceinline__ bool next_leg(Search& s, float4 v0, float4 v1, float4 v2)
+    // What bounce_off does, without t: a leg that has none ends the chain in finalize.
+    // The axes of the last search are those of the leg, only its origin was elsewhere.
+    __device__ __forceinline__ bool next_leg(Search& s, float4 a, const Triangle* winner)
     {
+        const float4 b = __ldg(&winner->b);
+        const float4 c = __ldg(&winner->c);
+        const float4 n = __ldg(&winner->n);
+        Mirror m = {{a.x, a.y, a.z}, {b.x, b.y, b.z}, {c.x, c.y, c.z}, {n.x, n.y, n.z}, c.w};
         const u32 lane = threadIdx.x;
-        const f32x3 o = {chain_legs[0][lane], chain_legs[1][lane], chain_legs[2][lane]};
+        s.frame.o = f32x3{chain_legs[0][lane], chain_legs[1][lane], chain_legs[2][lane]};
         f32x3 d = {chain_legs[3][lane], chain_legs[4][lane], chain_legs[5][lane]};
-        Bounce b;
-        if (!bounce_off(b, o, d, f32x3{v0.x, v0.y, v0.z}, f32x3{v1.x, v1.y, v1.z}, f32x3{v2.x, v2.y, v2.z})) {
+        const Edges e = see_triangle(s.frame, m.v0, m.v1, m.v2);
+        SurfaceHit h;
+        if (!hit_point(h, e, edge_sum(e), m.v0, m.v1, m.v2) || !face(m, d)) {
             return false;
         }
-        d = next_direction(b, d);
-        const f32x3 q = restart_point(b);
+        d = next_direction(m, d);
+        const f32x3 q = restart_point(m, h.p);
         if (!can_hit(q, d, F32_MAX)) {
             return false;
         }
-        keep_leg(b.hit.p, d);
+        keep_leg(h.p, d);
         start(s, q, d, F32_MAX);
         return true;
     }
@@ -144,27 +151,33 @@ extern "C" __global__ void __launch_bounds__(128) finalize_chains(const __grid_c
     for (i32 k = 0; k < p.bounces; k++) {
         const i64 slot = first + k;
         const i32 winner = p.prim_ids[slot];
-        Bounce b;
-        alive = alive && winner >= 0 && bounce_off(b, o, d, p.surfaces, winner);
-        // A winner of our own search lies in the interval of the first leg. The t of one
-        // that another tracer found may not.
-        if (alive && k == 0) {
-            alive = !(b.hit.t < RAY_T_MIN || b.hit.t > row_t_max(p.rays, row));
+        SurfaceHit h;
+        Mirror m;
+        if (alive && winner >= 0) {
+            m = load_mirror(p.surfaces, winner);
+            alive = bounce_off(h, m, o, d);
+            // A winner of our own search lies in the interval of the first leg. The t of
+            // one that another tracer found may not.
+            if (k == 0 && (h.t < RAY_T_MIN || h.t > row_t_max(p.rays, row))) {
+                alive = false;
+            }
+        } else {
+            alive = false;
         }
         if (alive) {
-            image = next_image(b, image);
-            d = next_direction(b, d);
-            o = b.hit.p;
+            image = next_image(m, image);
+            d = next_direction(m, d);
+            o = h.p;
         } else {
-            b.hit.t = f32_inf();
-            b.hit.b1 = b.hit.b2 = 0.0f;
-            image = o = b.hit.n = f32x3{0.0f, 0.0f, 0.0f};
+            h.t = f32_inf();
+            h.b1 = h.b2 = 0.0f;
+            image = o = m.n = f32x3{0.0f, 0.0f, 0.0f};
             if (winner >= 0) {
                 p.prim_ids[slot] = -1;
             }
         }
         p.valid[slot] = alive;
-        p.t[slot] = plus_zero(b.hit.t);
+        p.t[slot] = plus_zero(h.t);
         if (p.image_sources) {
             store3(p.image_sources, slot, image);
         }
@@ -172,11 +185,11 @@ extern "C" __global__ void __launch_bounds__(128) finalize_chains(const __grid_c
             store3(p.hit_points, slot, o);
         }
         if (p.normals) {
-            store3(p.normals, slot, b.hit.n);
+            store3(p.normals, slot, m.n);
         }
         if (p.barycentric) {
-            p.barycentric[2 * slot] = plus_zero(b.hit.b1);
-            p.barycentric[2 * slot + 1] = plus_zero(b.hit.b2);
+            p.barycentric[2 * slot] = plus_zero(h.b1);
+            p.barycentric[2 * slot + 1] = plus_zero(h.b2);
         }
     }
 }

@@ -24,11 +24,11 @@
 #include "hit.cuh"
 #include "segment.cuh"
 
-// Where a leg ends: t, weights, point, and a normal that faces the leg.
-struct Bounce {
-    SurfaceHit hit;
-    f32x3 v0;
-    float reach; // largest coordinate of the point and the triangle
+// A triangle as a mirror.
+struct Mirror {
+    f32x3 v0, v1, v2;
+    f32x3 n;     // unit normal by winding, or zero
+    float reach; // largest_coordinate
 };
 
 // Committed geometry.
@@ -43,55 +43,58 @@ __device__ __forceinline__ f32x3 load_vertex(const Surfaces& g, i64 corner)
     return f32x3{__ldg(v), __ldg(v + 1), __ldg(v + 2)};
 }
 
-// Ends the leg from o along d on a triangle; false ends the chain before it.
-__device__ __forceinline__ bool bounce_off(Bounce& b, f32x3 o, f32x3 d, f32x3 v0, f32x3 v1, f32x3 v2)
+__device__ __forceinline__ Mirror load_mirror(const Surfaces& g, i32 triangle)
 {
-    SurfaceHit& h = b.hit;
-    b.v0 = v0;
-    if (!see_hit(h, o, d, v0, v1, v2)) {
+    const i64 corner = 3 * (i64)triangle;
+    Mirror m;
+    m.v0 = load_vertex(g, corner);
+    m.v1 = load_vertex(g, corner + 1);
+    m.v2 = load_vertex(g, corner + 2);
+    m.n = unit(face_vector(m.v0, m.v1, m.v2));
+    m.reach = largest_coordinate(m.v0, m.v1, m.v2);
+    return m;
+}
+
+// Turns the normal towards a ray along d; false where there is none.
+__device__ __forceinline__ bool face(Mirror& m, f32x3 d)
+{
+    if (dot(d, m.n) > 0.0f) {
+        m.n = f32x3{-m.n.x, -m.n.y, -m.n.z};
+    }
+    return max_abs(m.n) != 0.0f;
+}
+
+// Ends the leg from o along d on a mirror; false ends the chain before it.
+__device__ __forceinline__ bool bounce_off(SurfaceHit& h, Mirror& m, f32x3 o, f32x3 d)
+{
+    if (!see_hit(h, o, d, m.v0, m.v1, m.v2)) {
         return false;
     }
     if (h.t < 0.0f) {
         h.t = 0.0f; // a second surface within the offset of the first one
     }
-    if (dot(d, h.n) > 0.0f) {
-        h.n = f32x3{-h.n.x, -h.n.y, -h.n.z};
-    }
-    b.reach = fmaxf(fmaxf(max_abs(h.p), max_abs(v0)), fmaxf(max_abs(v1), max_abs(v2)));
-    return max_abs(h.n) != 0.0f;
-}
-
-__device__ __forceinline__ bool bounce_off(Bounce& b, f32x3 o, f32x3 d, const Surfaces& g, i32 triangle)
-{
-    const i64 corner = 3 * (i64)triangle;
-    return bounce_off(b, o, d, load_vertex(g, corner), load_vertex(g, corner + 1), load_vertex(g, corner + 2));
+    return face(m, d);
 }
 
 // a - 2 h n.
-__device__ __forceinline__ f32x3 mirror(f32x3 a, float h, f32x3 n)
+__device__ __forceinline__ f32x3 reflected(f32x3 a, float h, f32x3 n)
 {
     const float twice = mul(2.0f, h);
     return f32x3{sub(a.x, mul(twice, n.x)), sub(a.y, mul(twice, n.y)), sub(a.z, mul(twice, n.z))};
 }
 
-// The direction of the next leg; it is as long as d up to rounding.
-__device__ __forceinline__ f32x3 next_direction(const Bounce& b, f32x3 d)
+// What follows a bounce at p off a mirror that faces the ray: the direction of the next
+// leg, which is as long as d up to rounding; the image of a source; and where the search
+// of the next leg starts, off the surface, on the side that the ray came from.
+__device__ __forceinline__ f32x3 next_direction(const Mirror& m, f32x3 d) { return reflected(d, dot(d, m.n), m.n); }
+
+__device__ __forceinline__ f32x3 next_image(const Mirror& m, f32x3 image)
 {
-    return mirror(d, dot(d, b.hit.n), b.hit.n);
+    return reflected(image, dot(sub(image, m.v0), m.n), m.n);
 }
 
-// The image of a source behind the surface.
-__device__ __forceinline__ f32x3 next_image(const Bounce& b, f32x3 image)
+__device__ __forceinline__ f32x3 restart_point(const Mirror& m, f32x3 p)
 {
-    return mirror(image, dot(sub(image, b.v0), b.hit.n), b.hit.n);
-}
-
-// Where the search of the next leg starts: off the surface, on the side that the ray
-// came from.
-__device__ __forceinline__ f32x3 restart_point(const Bounce& b)
-{
-    const float e = surface_offset(b.reach);
-    const f32x3 p = b.hit.p;
-    const f32x3 n = b.hit.n;
-    return f32x3{add(p.x, mul(e, n.x)), add(p.y, mul(e, n.y)), add(p.z, mul(e, n.z))};
+    const float e = surface_offset(fmaxf(max_abs(p), m.reach));
+    return f32x3{add(p.x, mul(e, m.n.x)), add(p.y, mul(e, m.n.y)), add(p.z, mul(e, m.n.z))};
 }

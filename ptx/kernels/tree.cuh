@@ -44,12 +44,13 @@ struct alignas(64) Grid {
 static_assert(sizeof(Grid) == 64, "grid layout");
 
 // A face without area keeps its slot (a later vertex update may open it) and is
-// never hit.
+// never hit. The normal and the largest coordinate are for reflections, to which they
+// spare more than a hundred instructions each.
 struct alignas(64) Triangle {
     float4 a; // v0, primitive id bits
     float4 b; // v1, 1 if the face has no area
-    float4 c; // v2, 0
-    float4 unused;
+    float4 c; // v2, largest absolute coordinate of all three
+    float4 n; // unit normal by winding, or zero; 0
 };
 static_assert(sizeof(Triangle) == 64, "triangle layout");
 

@@ -6,6 +6,17 @@
 
 #include "arith.cuh"
 
+// Perpendicular to the face by its winding, as long as twice its area.
+__device__ __forceinline__ f32x3 face_vector(f32x3 v0, f32x3 v1, f32x3 v2)
+{
+    return cross(sub(v1, v0), sub(v2, v0));
+}
+
+__device__ __forceinline__ float largest_coordinate(f32x3 v0, f32x3 v1, f32x3 v2)
+{
+    return fmaxf(max_abs(v0), fmaxf(max_abs(v1), max_abs(v2)));
+}
+
 // The sheared frame of a ray: the axis along which |d| is largest becomes z, the
 // other two follow in the order that keeps the winding (Woop, Benthin, Wald 2013).
 struct Frame {
