@@ -21,7 +21,7 @@ func (r *run) batchStudy() ([]record.Study, error) {
 	}
 	fits := record.Study{
 		ID: "batch_fit", SourceSection: "bench --study batches",
-		Description: "least squares, relative, of time = per_launch + per_ray * rows over all sizes of the study batches",
+		Description: "least squares, relative, of time = per_launch + per_ray * rows over all sizes of the study batches; the wait for the device is part of the cost per launch",
 		Columns:     columns("config", "-", "tracer", "-", "per_launch", "ms", "per_ray", "ns", "largest_deviation", "%"),
 	}
 	for _, name := range e.configs {

@@ -33,6 +33,9 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"--transport", "pigeon"}, "transport"},
 		{[]string{"--accum-samples", "5"}, "accum-samples"},
 		{[]string{"--study", "everything"}, "not a study"},
+		{[]string{"--study", "builds,all"}, "not a study"},
+		{[]string{"--study", "builds,builds"}, "builds occurs twice"},
+		{[]string{"--study", "batches", "--mesh", "a.ply"}, "add --study geometry"},
 		{[]string{"--mesh", "a.ply"}, "add --study geometry"},
 		{[]string{"light"}, "unexpected argument"},
 		{[]string{"launch", "--batch", "0"}, "batch"},
@@ -63,10 +66,14 @@ func TestHelp(t *testing.T) {
 
 func TestParseOptions(t *testing.T) {
 	o, err := parseOptions([]string{"--config", "compute", "--devices", "3,1", "--require-devices", "2", "--rays", "77", "--warmup", "0",
-		"--repeat", "9", "--transport", "copy", "--backend", "cuda", "--json", "a.json", "--pin", "b.json"})
+		"--repeat", "9", "--transport", "copy", "--backend", "cuda", "--study", "builds,geometry", "--mesh", "m.ply", "--json", "a.json", "--pin", "b.json"})
 	require.NoError(t, err)
 	require.Equal(t, options{config: "compute", devices: deviceList{ordinals: []int{3, 1}}, requireDevices: 2, rays: 77,
-		repeat: 9, transport: chunked.Copy, backend: scene.CUDA, json: "a.json", pin: "b.json"}, o)
+		repeat: 9, transport: chunked.Copy, backend: scene.CUDA, studies: studyList{"builds", "geometry"}, mesh: "m.ply",
+		json: "a.json", pin: "b.json"}, o)
+	o, err = parseOptions([]string{"--study", "all"})
+	require.NoError(t, err)
+	require.Equal(t, studyList(allStudies), o.studies)
 }
 
 func TestResolve(t *testing.T) {

@@ -32,15 +32,18 @@ func (l *studyList) String() string { return strings.Join(*l, ",") }
 // Set is part of flag.Value.
 func (l *studyList) Set(s string) error {
 	*l = nil
+	if s == "all" {
+		*l = slices.Clone(allStudies)
+		return nil
+	}
 	for name := range strings.SplitSeq(s, ",") {
-		switch {
-		case name == "all":
-			*l = append(*l, allStudies...)
-		case slices.Contains(allStudies, name):
-			*l = append(*l, name)
-		default:
+		if !slices.Contains(allStudies, name) {
 			return fmt.Errorf("%q is not a study: give some of %s, or all", name, strings.Join(allStudies, ", "))
 		}
+		if slices.Contains(*l, name) {
+			return fmt.Errorf("study %s occurs twice", name)
+		}
+		*l = append(*l, name)
 	}
 	return nil
 }
