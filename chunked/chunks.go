@@ -1,10 +1,5 @@
 package chunked
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Chunk is a contiguous part of a shard that one launch computes.
 type Chunk struct {
 	Seq      int   `json:"seq"`      // number of the chunk on its device, from 0
@@ -74,5 +69,9 @@ func (p *Plan) chunk(position, seq, retire int) Chunk {
 // which is that of the calls of a hook. Begins ascend within a device; devices
 // alternate.
 func (p Plan) Retirement() []Chunk {
-	return slices.SortedFunc(slices.Values(p.Chunks), func(a, b Chunk) int { return cmp.Compare(a.Retire, b.Retire) })
+	out := make([]Chunk, len(p.Chunks))
+	for _, c := range p.Chunks {
+		out[c.Retire] = c
+	}
+	return out
 }

@@ -93,7 +93,7 @@ func (o Op) check(rows int64) error {
 	if o.Class < PerRay || o.Class > GridReduce {
 		return &OptionError{"Op.Class", fmt.Sprintf("%v: the classes are %v", o.Class, classNames)}
 	}
-	for _, f := range []struct {
+	for _, f := range [...]struct {
 		name  string
 		value int64
 	}{

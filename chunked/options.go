@@ -66,16 +66,16 @@ func (o Options) Check(n int) error {
 			return err
 		}
 	}
-	for _, f := range []struct {
+	for _, f := range [...]struct {
 		name  string
 		value int64
 		zero  string
 	}{
 		{"ChunkRays", o.ChunkRays, "0 sets no limit"},
 		{"MemoryBudget", o.MemoryBudget, "0 sets no limit"},
-		{"PipelineChunks", int64(o.PipelineChunks), fmt.Sprintf("0 is the default (%d)", DefaultPipelineChunks)},
-		{"MinRaysPerDevice", o.MinRaysPerDevice, fmt.Sprintf("0 is the default (%d), 1 disables the floor", DefaultMinRows)},
-		{"MinLanesPerDevice", o.MinLanesPerDevice, fmt.Sprintf("0 is the default (%d), 1 disables the floor", DefaultMinLanes)},
+		{"PipelineChunks", int64(o.PipelineChunks), "0 is the default (4)"},
+		{"MinRaysPerDevice", o.MinRaysPerDevice, "0 is the default (262144), 1 disables the floor"},
+		{"MinLanesPerDevice", o.MinLanesPerDevice, "0 is the default (262144), 1 disables the floor"},
 	} {
 		if f.value < 0 {
 			return &OptionError{f.name, fmt.Sprintf("%d: %s", f.value, f.zero)}

@@ -106,6 +106,9 @@ func (in *Input) natural(p *Plan) {
 // device can hold as often as it has to.
 func (in *Input) fit(p *Plan) (int64, error) {
 	size := in.Rows
+	if in.Options.sized() {
+		size = min(size, MaxLaunchRows)
+	}
 	if in.Options.ChunkRays > 0 {
 		size = min(size, in.Options.ChunkRays)
 	}

@@ -20,7 +20,7 @@ func (r Range) Len() int64 { return r.End - r.Begin }
 //
 //	begin + trunc(n * c_p / W)        multiplied first, then divided
 //
-// and the last device ends at begin + n. Truncation favours later devices: 33
+// and, where c_p is W, at begin + n. Truncation favours later devices: 33
 // rows at equal weights are 16 and 17. A device of weight zero, or one whose
 // share rounds to nothing, gets an empty range.
 //
@@ -30,14 +30,18 @@ func Split(begin, n int64, weights []float64) []Range {
 	for _, w := range weights {
 		total += w
 	}
+	// Dividing by a power of two changes no cut, and keeps n * c_p finite.
+	_, exp := math.Frexp(total)
+	whole := math.Ldexp(total, -exp)
 	out := make([]Range, len(weights))
 	sum, prev := 0.0, int64(0)
 	for p, w := range weights {
 		sum += w
 		cut := n
-		if p < len(weights)-1 {
-			// The clamp matters when rounding makes the product exceed n.
-			cut = min(max(int64(math.Trunc(float64(n)*sum/total)), prev), n)
+		if sum < total {
+			// n*W/W may round to less than n, and that row must not go to a
+			// device of weight zero. The clamp is for products that round up.
+			cut = min(max(int64(float64(n)*math.Ldexp(sum, -exp)/whole), prev), n)
 		}
 		out[p] = Range{begin + prev, begin + cut}
 		prev = cut
