@@ -86,8 +86,9 @@ __device__ __forceinline__ bool finalize_hit(SurfaceHit& h, const FinalizeParams
 
 extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant__ FinalizeParams p)
 {
-    __shared__ float stage[3 * 128];
-    const Together warp = together(stage, p.row_begin, p.count);
+    __shared__ Rows3 points[4], normals[4], weights[4]; // of each warp
+    const u32 own = threadIdx.x >> 5;
+    const Together warp = together(p.row_begin, p.count);
     const bool has_row = warp.lane < warp.rows;
     const i64 row = warp.first + warp.lane;
     SurfaceHit h = {f32_inf(), 0.0f, 0.0f, 0.0f, {0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f}};
@@ -104,17 +105,21 @@ extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant
             local = winner - p.face_offsets[shape];
         }
     }
+    points[own].put(warp.lane, h.p);
+    normals[own].put(warp.lane, h.n);
+    weights[own].put(warp.lane, f32x3{h.b0, h.b1, h.b2});
+    __syncwarp();
     if (p.p) {
-        warp.put3(p.p, h.p);
+        points[own].store(p.p, warp);
     }
     if (p.n) {
-        warp.put3(p.n, h.n);
+        normals[own].store(p.n, warp);
     }
     if (p.geo_n) {
-        warp.put3(p.geo_n, h.n);
+        normals[own].store(p.geo_n, warp);
     }
     if (p.barycentric) {
-        warp.put3(p.barycentric, f32x3{h.b0, h.b1, h.b2});
+        weights[own].store(p.barycentric, warp);
     }
     if (!has_row) {
         return;
