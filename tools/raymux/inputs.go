@@ -55,14 +55,21 @@ func (a *arrayInput) fault(expected, found string, args ...any) error {
 	return forFile(a.flag, a.arg, fileio.Faultf(expected, found, args...))
 }
 
+// anyWidth stands for [N] or [N, k] in place of a width.
+const anyWidth = -1
+
 // rows checks the shape [N] or [N, width] and returns N. Width 0 means [N].
 func (a *arrayInput) rows(width int64) (int64, error) {
 	shape := a.array.Header.Shape
 	expected := "shape [N]"
 	ok := len(shape) == 1
-	if width > 0 {
+	switch {
+	case width > 0:
 		expected = fmt.Sprintf("shape [N, %d]", width)
 		ok = len(shape) == 2 && shape[1] == width
+	case width == anyWidth:
+		expected = "shape [N] or [N, k]"
+		ok = ok || len(shape) == 2
 	}
 	if len(shape) == 2 && shape[0] == width && !ok {
 		expected += ": transpose it"
@@ -71,6 +78,43 @@ func (a *arrayInput) rows(width int64) (int64, error) {
 		return 0, a.fault(expected, "shape %s", a.array.Header.ShapeString())
 	}
 	return shape[0], nil
+}
+
+// inputSpec is an array that a command takes, with one row per row of the batch.
+type inputSpec struct {
+	flag, arg string // arg is empty where the flag was not given
+	width     int64  // as for rows
+	check     func(*npy.Reader) error
+	target    **arrayInput
+}
+
+// openInputs opens arrays and compares their types and shapes before any of them is read. It returns the number of rows,
+// which is that of the first. On a failure some are open.
+func (p *program) openInputs(ctx context.Context, specs []inputSpec) (rows int64, err error) {
+	for i, in := range specs {
+		if in.arg == "" {
+			continue
+		}
+		a, err := p.openArray(ctx, in.flag, in.arg)
+		if err != nil {
+			return 0, err
+		}
+		*in.target = a
+		if err := in.check(a.array); err != nil {
+			return 0, forFile(in.flag, in.arg, err)
+		}
+		n, err := a.rows(in.width)
+		if err != nil {
+			return 0, err
+		}
+		if i == 0 {
+			rows = n
+		}
+		if n != rows {
+			return 0, a.fault(fmt.Sprintf("%d, the rows of %s %s", rows, specs[0].flag, specs[0].arg), "%d rows", n)
+		}
+	}
+	return rows, nil
 }
 
 // floats reads the elements and notes what the conversion from float64 changed.
@@ -87,6 +131,16 @@ func (a *arrayInput) floats(p *program) ([]float32, error) {
 		p.note("%s %s: %s", a.flag, a.arg, text)
 	}
 	return data, nil
+}
+
+// readMask reads a mask, which may be absent.
+func (p *program) readMask(a *arrayInput) ([]uint8, error) {
+	if a == nil {
+		return nil, nil
+	}
+	p.progress("reading " + a.arg)
+	data, err := a.array.Bool()
+	return data, forFile(a.flag, a.arg, err)
 }
 
 // readMesh reads one mesh file.

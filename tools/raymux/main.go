@@ -50,6 +50,7 @@ func commands() []command {
 	return []command{
 		{"info", "what the machine offers: devices, driver, backends, links, kernels", (*program).info},
 		{"intersect", "the closest hit of every ray", (*program).intersect},
+		{"visible", "whether the segments between pairs of points are free", (*program).visible},
 		{"reflect", "the chains of mirror reflections of every ray", (*program).reflect},
 		{"edge-records", "the edges of the meshes and the faces beside them", (*program).edgeRecords},
 		{"version", "what the program was built from", (*program).version},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/scene"
@@ -53,40 +52,13 @@ func (p *program) openRays(ctx context.Context, f *rayFlags) (r *rayFiles, err e
 			err = errors.Join(err, r.close())
 		}
 	}()
-	for _, in := range []struct {
-		flag, arg string
-		width     int64
-		check     func(*npy.Reader) error
-		target    **arrayInput
-	}{
+	r.rows, err = p.openInputs(ctx, []inputSpec{
 		{"-origins", f.origins, 3, (*npy.Reader).CheckFloat, &r.origins},
 		{"-directions", f.directions, 3, (*npy.Reader).CheckFloat, &r.directions},
 		{"-tmax", f.tmax, 0, (*npy.Reader).CheckFloat, &r.tmax},
 		{"-active", f.active, 0, (*npy.Reader).CheckBool, &r.active},
-	} {
-		if in.arg == "" {
-			continue
-		}
-		a, err := p.openArray(ctx, in.flag, in.arg)
-		if err != nil {
-			return r, err
-		}
-		*in.target = a
-		if err := in.check(a.array); err != nil {
-			return r, forFile(in.flag, in.arg, err)
-		}
-		n, err := a.rows(in.width)
-		if err != nil {
-			return r, err
-		}
-		if a == r.origins {
-			r.rows = n
-		}
-		if n != r.rows {
-			return r, a.fault(fmt.Sprintf("%d, the rows of -origins %s", r.rows, f.origins), "%d rows", n)
-		}
-	}
-	return r, nil
+	})
+	return r, err
 }
 
 // bytesPerRow is what the batch holds per ray.
@@ -114,86 +86,21 @@ func (p *program) traceRays(ctx context.Context, f *rayFlags, job rayJob) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, files.close()) }()
-	op := job.op(files.bytesPerRow())
-	if f.plan {
-		return p.planRays(ctx, f, op, files.rows)
-	}
-	watch := startWatch()
-	rays, err := p.readRays(files)
-	if err != nil {
-		return err
-	}
-	meshes, err := p.readMeshes(ctx, f.meshes)
-	if err != nil {
-		return err
-	}
-	watch.lap("read")
-	e, err := p.openEngine(ctx, f.devices, f.backend, f.options)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.close(ctx)) }()
-	watch.lap("open")
-	p.progress("building")
-	if err := e.load(ctx, meshes); err != nil {
-		return err
-	}
-	watch.lap("build")
-	p.progress("tracing")
-	columns, err := e.trace(ctx, rays, job, watch)
-	if err != nil {
-		return err
-	}
-	if err := p.write(ctx, f.out, columns); err != nil {
-		return err
-	}
-	watch.lap("write")
-	if f.info {
-		return p.reportRays(e, op, files, rays, columns, watch)
-	}
-	return nil
-}
-
-func (p *program) planRays(ctx context.Context, f *rayFlags, op chunked.Op, rows int64) (err error) {
-	e, err := p.openEngine(ctx, f.devices, f.backend, f.options)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.close(ctx)) }()
-	plan, err := e.scene.Plan(op, rows)
-	if err != nil {
-		return err
-	}
-	p.progress("")
-	_, err = fmt.Fprintf(p.stdout, "%sdevices: %s\n", plan, e.describeDevices())
-	return err
-}
-
-// reportRays prints what -info asks for.
-func (p *program) reportRays(e *engine, op chunked.Op, files *rayFiles, rays hostRays, columns []npy.Column, watch *stopwatch) error {
-	plan, err := e.scene.Plan(op, files.rows)
-	if err != nil {
-		return err
-	}
-	p.progress("")
-	master := e.scene.Master()
-	fmt.Fprintf(p.stderr, "%sdevices: %s\nbackend: %s (%s)\ntime: %s\n", plan, e.describeDevices(), master.Backend(),
-		master.BackendReason(), watch)
-	in, back := linkBytes(plan)
-	var result int64
-	for _, c := range columns {
-		result += c.Bytes()
-	}
-	fmt.Fprintf(p.stderr, "bytes: host to master %d, master to host %d, master to others %d, others to master %d\n",
-		rays.bytes, result, in, back)
-	return nil
+	var rays hostRays
+	return p.runBatch(ctx, &f.common, f.options, batchJob{
+		op: job.op(files.bytesPerRow()), rows: files.rows, bytes: files.rows * files.bytesPerRow(),
+		read: func() (err error) {
+			rays, err = p.readRays(files)
+			return err
+		},
+		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.trace(ctx, rays, job, watch) },
+	})
 }
 
 // hostRays is a batch in host memory.
 type hostRays struct {
 	origins, directions, tmax []float32
 	active                    []uint8
-	bytes                     int64
 }
 
 func (p *program) readRays(r *rayFiles) (h hostRays, err error) {
@@ -209,21 +116,6 @@ func (p *program) readRays(r *rayFiles) (h hostRays, err error) {
 			return h, err
 		}
 	}
-	if r.active != nil {
-		p.progress("reading " + r.active.arg)
-		if h.active, err = r.active.array.Bool(); err != nil {
-			return h, forFile(r.active.flag, r.active.arg, err)
-		}
-	}
-	h.bytes = r.rows * r.bytesPerRow()
-	return h, nil
-}
-
-// linkBytes is what the rows of the other devices move over the links.
-func linkBytes(plan chunked.Plan) (in, back int64) {
-	for _, s := range plan.Shards[1:] {
-		in += s.Len() * plan.Op.In
-		back += s.Len() * plan.Op.Wire
-	}
-	return in, back
+	h.active, err = p.readMask(r.active)
+	return h, err
 }

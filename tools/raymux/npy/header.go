@@ -41,7 +41,7 @@ func formatShape[T int | int64](shape []T) string {
 }
 
 // itemSize is the number of bytes of one element of the accepted types.
-var itemSize = map[string]int64{"<f4": 4, "<f8": 8, "|b1": 1}
+var itemSize = map[string]int64{"<f4": 4, "<f8": 8, "<i4": 4, "|b1": 1}
 
 // readHeader reads the header of an array whose file has size bytes in all, and returns how many bytes the header took.
 func readHeader(r io.Reader, size int64) (Header, int64, error) {

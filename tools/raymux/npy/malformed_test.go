@@ -97,6 +97,12 @@ func TestTypesAreNotMixedUp(t *testing.T) {
 	requireFault(t, err, `"|b1"`)
 	_, err = open(t, fixture(t, "c.npy")).Bool()
 	requireFault(t, err, `"<f4"`)
+	for file, found := range map[string]string{"c.npy": "<f4", "int64.npy": "<i8", "bool.npy": "|b1"} {
+		r := open(t, fixture(t, file))
+		assert.EqualError(t, r.CheckInt(), `found dtype "`+found+`"; expected "<i4" (int32); in NumPy .astype(numpy.int32) converts`)
+		_, err = r.Int32()
+		requireFault(t, err, found)
+	}
 }
 
 // entry is a column of an archive made by hand.

@@ -86,6 +86,12 @@ func TestReadsBool(t *testing.T) {
 	assert.Equal(t, []uint8{1, 0, 1, 1, 1}, data)
 }
 
+func TestReadsInt32(t *testing.T) {
+	data, err := open(t, fixture(t, "ints.npy")).Int32()
+	require.NoError(t, err)
+	assert.Equal(t, []int32{-3, -2, -1, 0, 1, 2, 3, 4, 5, 6}, data)
+}
+
 func TestFortranOrderOfThreeDimensions(t *testing.T) {
 	data, _, err := open(t, fixture(t, "cube_fortran.npy")).Float32()
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ type Reader struct {
 // NewReader reads the header of an array from r. The array's file is size bytes long, header included, as declared by
 // whoever stores it; physical is the number of bytes that are really there to be decoded (smaller than size in a
 // compressed archive). Memory taken in advance is bounded by physical, the rest is taken as data arrives. The type of the
-// elements is up to the caller: ask [Reader.CheckFloat] or [Reader.CheckBool].
+// elements is up to the caller: ask [Reader.CheckFloat], [Reader.CheckInt] or [Reader.CheckBool].
 func NewReader(r io.Reader, size, physical int64) (*Reader, error) {
 	h, used, err := readHeader(r, size)
 	if err != nil {
@@ -78,6 +78,14 @@ func (r *Reader) CheckBool() error {
 	return nil
 }
 
+// CheckInt refuses an array that [Reader.Int32] cannot read.
+func (r *Reader) CheckInt() error {
+	if r.Header.DType != "<i4" {
+		return r.typeFault(`"<i4" (int32)`, ".astype(numpy.int32)")
+	}
+	return nil
+}
+
 // Converted reports whether [Reader.Float32] rounds float64 values.
 func (r *Reader) Converted() bool { return r.Header.DType == "<f8" }
 
@@ -118,6 +126,19 @@ func (r *Reader) Bool() ([]uint8, error) {
 				v = 1
 			}
 			dst = append(dst, v)
+		}
+		return dst
+	})
+}
+
+// Int32 reads the elements in C order.
+func (r *Reader) Int32() ([]int32, error) {
+	if err := r.CheckInt(); err != nil {
+		return nil, err
+	}
+	return decode(r, func(dst []int32, b []byte) []int32 {
+		for ; len(b) > 0; b = b[4:] {
+			dst = append(dst, int32(binary.LittleEndian.Uint32(b)))
 		}
 		return dst
 	})

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/tools/raymux/npy"
+)
+
+// batchJob is an operation on rows that are read from files.
+type batchJob struct {
+	op    chunked.Op
+	rows  int64
+	bytes int64        // of the inputs
+	read  func() error // brings the inputs to host memory
+	trace func(e *engine, watch *stopwatch) ([]npy.Column, error)
+}
+
+// runBatch reads the inputs and the meshes, runs the job and writes its columns, or prints the plan.
+func (p *program) runBatch(ctx context.Context, c *common, options chunked.Options, job batchJob) (err error) {
+	if c.plan {
+		return p.planBatch(ctx, c, options, job)
+	}
+	watch := startWatch()
+	if err := job.read(); err != nil {
+		return err
+	}
+	meshes, err := p.readMeshes(ctx, c.meshes)
+	if err != nil {
+		return err
+	}
+	watch.lap("read")
+	e, err := p.openEngine(ctx, c.devices, c.backend, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
+	watch.lap("open")
+	p.progress("building")
+	if err := e.load(ctx, meshes); err != nil {
+		return err
+	}
+	watch.lap("build")
+	p.progress("tracing")
+	columns, err := job.trace(e, watch)
+	if err != nil {
+		return err
+	}
+	if err := p.write(ctx, c.out, columns); err != nil {
+		return err
+	}
+	watch.lap("write")
+	if c.info {
+		return p.reportBatch(e, job, columns, watch)
+	}
+	return nil
+}
+
+func (p *program) planBatch(ctx context.Context, c *common, options chunked.Options, job batchJob) (err error) {
+	e, err := p.openEngine(ctx, c.devices, c.backend, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
+	plan, err := e.scene.Plan(job.op, job.rows)
+	if err != nil {
+		return err
+	}
+	p.progress("")
+	_, err = fmt.Fprintf(p.stdout, "%sdevices: %s\n", plan, e.describeDevices())
+	return err
+}
+
+// reportBatch prints what -info asks for.
+func (p *program) reportBatch(e *engine, job batchJob, columns []npy.Column, watch *stopwatch) error {
+	plan, err := e.scene.Plan(job.op, job.rows)
+	if err != nil {
+		return err
+	}
+	p.progress("")
+	master := e.scene.Master()
+	fmt.Fprintf(p.stderr, "%sdevices: %s\nbackend: %s (%s)\ntime: %s\n", plan, e.describeDevices(), master.Backend(),
+		master.BackendReason(), watch)
+	in, back := linkBytes(plan)
+	var result int64
+	for _, c := range columns {
+		result += c.Bytes()
+	}
+	fmt.Fprintf(p.stderr, "bytes: host to master %d, master to host %d, master to others %d, others to master %d\n",
+		job.bytes, result, in, back)
+	return nil
+}
+
+// linkBytes is what the rows of the other devices move over the links.
+func linkBytes(plan chunked.Plan) (in, back int64) {
+	for _, s := range plan.Shards[1:] {
+		in += s.Len() * plan.Op.In
+		back += s.Len() * plan.Op.Wire
+	}
+	return in, back
+}
