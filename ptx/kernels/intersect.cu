@@ -5,7 +5,6 @@
 #include "hit.cuh"
 #include "rays.cuh"
 #include "search.cuh"
-#include "together.cuh"
 
 struct TraverseParams {
     SearchParams search;
@@ -54,7 +53,7 @@ struct FinalizeParams {
     const i32* winners;
     const float* vertices;
     const i32* faces;
-    const i32* shape_ids; // null when there is one shape
+    const i32* shape_ids; // null when there is one shape, which saves a look-up per hit
     const i32* face_offsets;
     float* t;
     float* p;
@@ -86,16 +85,16 @@ __device__ __forceinline__ bool finalize_hit(SurfaceHit& h, const FinalizeParams
 
 extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant__ FinalizeParams p)
 {
-    __shared__ Rows3 points[4], normals[4], weights[4]; // of each warp
-    const u32 own = threadIdx.x >> 5;
-    const Together warp = together(p.row_begin, p.count);
-    const bool has_row = warp.lane < warp.rows;
-    const i64 row = warp.first + warp.lane;
+    const i64 i = launch_row();
+    if (i >= p.count) {
+        return;
+    }
+    const i64 row = p.row_begin + i;
+    const i32 winner = p.winners[row];
     SurfaceHit h = {f32_inf(), 0.0f, 0.0f, 0.0f, {0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f}};
     i32 prim = -1;
     i32 shape = -1;
     i32 local = -1;
-    const i32 winner = has_row ? p.winners[row] : -1;
     if (winner >= 0) {
         SurfaceHit hit;
         if (finalize_hit(hit, p, row, winner)) {
@@ -105,28 +104,21 @@ extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant
             local = winner - p.face_offsets[shape];
         }
     }
-    points[own].put(warp.lane, h.p);
-    normals[own].put(warp.lane, h.n);
-    weights[own].put(warp.lane, f32x3{h.b0, h.b1, h.b2});
-    __syncwarp();
+    p.t[row] = plus_zero(h.t);
     if (p.p) {
-        points[own].store(p.p, warp);
+        store3(p.p, row, h.p);
     }
     if (p.n) {
-        normals[own].store(p.n, warp);
+        store3(p.n, row, h.n);
     }
     if (p.geo_n) {
-        normals[own].store(p.geo_n, warp);
+        store3(p.geo_n, row, h.n);
     }
-    if (p.barycentric) {
-        weights[own].store(p.barycentric, warp);
-    }
-    if (!has_row) {
-        return;
-    }
-    p.t[row] = plus_zero(h.t);
     if (p.uv) {
         ((float2*)p.uv)[row] = float2{plus_zero(h.b1), plus_zero(h.b2)};
+    }
+    if (p.barycentric) {
+        store3(p.barycentric, row, f32x3{h.b0, h.b1, h.b2});
     }
     if (p.shape_id) {
         p.shape_id[row] = shape;
