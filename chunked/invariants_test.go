@@ -170,7 +170,7 @@ func sizes(in chunked.Input, p chunked.Plan) error {
 		case in.Options.ChunkRays > 0:
 			want = min(in.Options.ChunkRays, in.Rows)
 		case in.Options.MemoryBudget > 0:
-			want = p.ChunkRows[k] // memory compares it
+			want = slices.Max(p.ChunkRows) // memory compares it
 		case p.Kind == chunked.KindChunked:
 			want = in.Rows
 		}

@@ -36,7 +36,11 @@ func (r Range) String() string { return fmt.Sprintf("[%d,%d)", r.Begin, r.End) }
 // why is the reason, beside the floor where that has decided for remotes.
 func (p *Plan) why() string {
 	if f := p.Floor; !p.Kind.Whole() && !p.Kind.Chunked() && p.Source != SourceLaunch {
-		return fmt.Sprintf("floor %d %s (width %d B): remote shard %d has %d, ok", f.Rows, p.Op.rows(), f.Width, f.Position, f.Shard)
+		width := ""
+		if f.Width > 0 { // lanes have none
+			width = fmt.Sprintf(" (width %d B)", f.Width)
+		}
+		return fmt.Sprintf("floor %d %s%s: remote shard %d has %d, ok", f.Rows, p.Op.rows(), width, f.Position, f.Shard)
 	}
 	return p.Reason
 }
@@ -60,6 +64,8 @@ func (p *Plan) traffic(k int) string {
 	switch {
 	case p.Op.Class == GridReduce && k == 0:
 		return fmt.Sprintf("sums of %d B", p.Op.sums())
+	case p.Op.Class == GridReduce && p.Op.In == 0:
+		return fmt.Sprintf("sums of %d B out", p.Op.sums())
 	case p.Op.Class == GridReduce:
 		return fmt.Sprintf("%d B in per row, sums of %d B out", p.Op.In, p.Op.sums())
 	case k == 0 && p.RecordSlots > 0:

@@ -77,14 +77,19 @@ func budgetBeside(rng *rand.Rand, in chunked.Input) int64 {
 	return max(1, held+row*(in.Rows/(1+rng.Int64N(10)))+rng.Int64N(3*row+2)-row)
 }
 
+// sized reports whether an error is about memory.
+func sized(err error) bool {
+	var b *chunked.BudgetError
+	var c *chunked.ChunkError
+	var t *chunked.TapeError
+	return errors.As(err, &b) || errors.As(err, &c) || errors.As(err, &t)
+}
+
 // typed reports whether an error is one of the planner's.
 func typed(err error) bool {
 	var o *chunked.OptionError
 	var u *chunked.UnsupportedError
-	var b *chunked.BudgetError
-	var c *chunked.ChunkError
-	var t *chunked.TapeError
-	return errors.As(err, &o) || errors.As(err, &u) || errors.As(err, &b) || errors.As(err, &c) || errors.As(err, &t)
+	return errors.As(err, &o) || errors.As(err, &u) || sized(err)
 }
 
 // refusal checks that what has been refused for its size had to be, by the
