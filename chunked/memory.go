@@ -28,17 +28,15 @@ type MemoryEstimate struct {
 
 // need is the memory for chunks of so many rows, of which held exist.
 func (m *MemoryEstimate) need(rows int64, held int) int64 {
-	bits := mul(mul(m.RowBits, int64(held)), rows)
-	return add(m.Fixed, ceilDiv(bits, 8))
+	return add(m.Fixed, inBytes(rows, m.RowBits*int64(held)))
 }
 
 // bound is the largest chunk within a budget that covers the fixed part.
 func (m *MemoryEstimate) bound(budget int64) int64 {
-	per := mul(m.RowBits, int64(m.Resident))
-	if per == 0 {
+	if m.RowBits == 0 {
 		return math.MaxInt64
 	}
-	return mul(budget-m.Fixed, 8) / per
+	return perBits(budget-m.Fixed, m.RowBits*int64(m.Resident))
 }
 
 // memory is the model of each device, without peaks. Devices that take no part
@@ -53,7 +51,7 @@ func (in *Input) memory(p *Plan) []MemoryEstimate {
 			remotes = true
 			out[k] = in.gridRemote()
 		default:
-			out[k] = MemoryEstimate{RowBits: mul(8, add(in.Op.Width(), in.Op.Scratch)), Resident: RemoteSlots}
+			out[k] = MemoryEstimate{RowBits: 8 * (in.Op.Width() + in.Op.Scratch), Resident: RemoteSlots}
 		}
 	}
 	if in.Op.Class == GridReduce {
@@ -67,14 +65,14 @@ func (in *Input) memory(p *Plan) []MemoryEstimate {
 // perRayMaster holds the result whole, or the slots of a hook. A tape keeps
 // the winners beside it; that of a chunk lives as long as its slot.
 func (in *Input) perRayMaster(slots int) MemoryEstimate {
-	record, scratch := mul(8, in.Op.Record), mul(8, in.Op.Scratch)
+	record, scratch := 8*in.Op.Record, 8*in.Op.Scratch
 	if in.Tape {
-		record = add(record, in.Op.TapeBits)
+		record += in.Op.TapeBits
 	}
 	if slots > 0 {
-		return MemoryEstimate{RowBits: add(record, scratch), Resident: slots}
+		return MemoryEstimate{RowBits: record + scratch, Resident: slots}
 	}
-	return MemoryEstimate{Fixed: ceilDiv(mul(record, in.Rows), 8), RowBits: scratch, Resident: recordSlots(len(in.Devices))}
+	return MemoryEstimate{Fixed: inBytes(in.Rows, record), RowBits: scratch, Resident: recordSlots(len(in.Devices))}
 }
 
 // gridMaster holds the sums, those of the remotes that are being added, the
@@ -82,26 +80,26 @@ func (in *Input) perRayMaster(slots int) MemoryEstimate {
 func (in *Input) gridMaster(remotes bool) MemoryEstimate {
 	sums := in.Op.sums()
 	if remotes {
-		sums = add(sums, sums)
+		sums *= 2
 	}
 	return MemoryEstimate{
-		Fixed: add(add(sums, in.Op.Grid.ReadOut), in.Op.Grid.Events), RowBits: in.laneBits(), Resident: in.gridResident(),
+		Fixed: sums + in.Op.Grid.ReadOut + in.Op.Grid.Events, RowBits: in.laneBits(), Resident: in.gridResident(),
 	}
 }
 
 func (in *Input) gridRemote() MemoryEstimate {
 	return MemoryEstimate{
-		Fixed:   add(in.Op.sums(), in.Op.Grid.Replicated),
-		RowBits: add(mul(8, in.Op.In), in.laneBits()), Resident: in.gridResident(),
+		Fixed:   in.Op.sums() + in.Op.Grid.Replicated,
+		RowBits: 8*in.Op.In + in.laneBits(), Resident: in.gridResident(),
 	}
 }
 
 // laneBits is the working memory of a lane, and its tape, which stays on the
 // device that ran the lane.
 func (in *Input) laneBits() int64 {
-	bits := mul(8, in.Op.Scratch)
+	bits := 8 * in.Op.Scratch
 	if in.Tape {
-		bits = add(bits, in.Op.TapeBits)
+		bits += in.Op.TapeBits
 	}
 	return bits
 }

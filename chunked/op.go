@@ -76,10 +76,10 @@ type Grid struct {
 }
 
 // Width is what one remote row moves over the link, both ways.
-func (o Op) Width() int64 { return add(o.In, o.Wire) }
+func (o Op) Width() int64 { return o.In + o.Wire }
 
 // sums is the memory of a device's accumulators.
-func (o Op) sums() int64 { return mul(o.Grid.Accumulator, max(o.Grid.Copies, 1)) }
+func (o Op) sums() int64 { return o.Grid.Accumulator * max(o.Grid.Copies, 1) }
 
 // rows is what the rows are called.
 func (o Op) rows() string {
@@ -89,6 +89,12 @@ func (o Op) rows() string {
 	return "rows"
 }
 
+// Limits that keep sums of sizes in range. No device has a terabyte.
+const (
+	maxBytes  = 1 << 40
+	maxCopies = 1 << 20
+)
+
 func (o Op) check(rows int64) error {
 	if o.Class < PerRay || o.Class > GridReduce {
 		return &OptionError{"Op.Class", fmt.Sprintf("%v: the classes are %v", o.Class, classNames)}
@@ -96,13 +102,15 @@ func (o Op) check(rows int64) error {
 	for _, f := range [...]struct {
 		name  string
 		value int64
+		most  int64
 	}{
-		{"In", o.In}, {"Wire", o.Wire}, {"Record", o.Record}, {"Scratch", o.Scratch}, {"TapeBits", o.TapeBits}, {"Block", o.Block},
-		{"Grid.Accumulator", o.Grid.Accumulator}, {"Grid.Copies", o.Grid.Copies}, {"Grid.ReadOut", o.Grid.ReadOut},
-		{"Grid.Events", o.Grid.Events}, {"Grid.Replicated", o.Grid.Replicated},
+		{"In", o.In, maxBytes}, {"Wire", o.Wire, maxBytes}, {"Record", o.Record, maxBytes}, {"Scratch", o.Scratch, maxBytes},
+		{"TapeBits", o.TapeBits, maxBytes}, {"Block", o.Block, MaxRows}, {"Grid.Accumulator", o.Grid.Accumulator, maxBytes},
+		{"Grid.Copies", o.Grid.Copies, maxCopies}, {"Grid.ReadOut", o.Grid.ReadOut, maxBytes},
+		{"Grid.Events", o.Grid.Events, maxBytes}, {"Grid.Replicated", o.Grid.Replicated, maxBytes},
 	} {
-		if f.value < 0 {
-			return &OptionError{"Op." + f.name, fmt.Sprintf("%d: at least 0", f.value)}
+		if f.value < 0 || f.value > f.most {
+			return &OptionError{"Op." + f.name, fmt.Sprintf("%d: from 0 to %d", f.value, f.most)}
 		}
 	}
 	switch {

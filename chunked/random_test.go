@@ -77,6 +77,14 @@ func budgetBeside(rng *rand.Rand, in chunked.Input) int64 {
 	return max(1, held+row*(in.Rows/(1+rng.Int64N(10)))+rng.Int64N(3*row+2)-row)
 }
 
+// narrow is the nearest number that an error can hold.
+func narrow(n *big.Int) int64 {
+	if n.IsInt64() {
+		return n.Int64()
+	}
+	return math.MaxInt64
+}
+
 // sized reports whether an error is about memory.
 func sized(err error) bool {
 	var b *chunked.BudgetError
@@ -110,16 +118,16 @@ func refusal(in chunked.Input, err error) error {
 			continue
 		}
 		m := model(in, shards, k)
-		if least := m.bytes(min(1, in.Rows)); least.Cmp(budget) > 0 {
+		if least := m.bytes(min(1, in.Rows)); least.Cmp(budget) > 0 || !least.IsInt64() {
 			var e *chunked.BudgetError
-			if !errors.As(err, &e) || e.Position != k || e.Device != in.Devices[k] || big.NewInt(e.Minimum).Cmp(least) != 0 {
+			if !errors.As(err, &e) || e.Position != k || e.Device != in.Devices[k] || e.Minimum != narrow(least) {
 				return fmt.Errorf("device %d needs %d B: %w", k, least, err)
 			}
 			return nil
 		}
 		if needed := m.bytes(size); needed.Cmp(budget) > 0 && in.Options.ChunkRays > 0 {
 			var e *chunked.ChunkError
-			if !errors.As(err, &e) || e.Position != k || e.Device != in.Devices[k] || big.NewInt(e.Bytes).Cmp(needed) != 0 ||
+			if !errors.As(err, &e) || e.Position != k || e.Device != in.Devices[k] || e.Bytes != narrow(needed) ||
 				m.bytes(e.Largest).Cmp(budget) > 0 || m.bytes(e.Largest+1).Cmp(budget) <= 0 {
 				return fmt.Errorf("device %d needs %d B: %w", k, needed, err)
 			}

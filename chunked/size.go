@@ -140,7 +140,7 @@ func (in *Input) fit(p *Plan) (int64, error) {
 func (in *Input) within(p *Plan, k int) (int64, error) {
 	m, budget := &p.PerDevice[k], in.Options.MemoryBudget
 	least := m.need(min(1, in.Rows), m.Resident)
-	if least > budget {
+	if least > budget || least == math.MaxInt64 {
 		return 0, in.short(p, k, least)
 	}
 	bound := m.bound(budget)
