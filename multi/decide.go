@@ -182,6 +182,12 @@ type Model struct {
 	SpeedUp float64 `json:"speed_up"`
 }
 
+// setFixed takes the fixed cost from the time of a split of this share.
+func (m *Model) setFixed(taken, share float64) {
+	n := float64(m.Rows)
+	m.Fixed = max(taken-n*max((1-share)*m.MasterRow, share*max(m.RemoteRow, m.LinkRow)), 0)
+}
+
 // solve sets the share at which the master and the remotes end at the same time: the
 // master needs (1-s) N c, the remotes f + s N max(r, b).
 func (m *Model) solve() {

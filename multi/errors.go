@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
 )
 
 // Reasons for which New refuses a set of devices, or a call is refused. Use
@@ -15,20 +17,39 @@ var (
 	ErrMixed      = errors.New("multi: devices differ")
 	ErrNoPeer     = errors.New("multi: no working peer access")
 	ErrDiverged   = errors.New("multi: replicas diverged")
+	// ErrOneDevice: a calibration compares devices.
+	ErrOneDevice = errors.New("multi: CalibrateDevices needs several devices")
+	// ErrCalibrating: another calibration of the scene is running.
+	ErrCalibrating = errors.New("multi: the scene is being calibrated")
+	// ErrCalibration: a record contradicts itself, or is of other devices.
+	ErrCalibration = errors.New("multi: unusable calibration")
 	// ErrClosed also is cuda.ErrClosed.
 	ErrClosed = fmt.Errorf("multi: the scene is closed (%w)", cuda.ErrClosed)
 )
 
-// DeviceError says on which device of the set an operation failed.
+// DeviceError says on which device of the set an operation failed, and for which rows.
 type DeviceError struct {
-	Position int    // in the device list
-	Device   int    // ordinal
-	Op       string // what was being done
+	Position int           // in the device list
+	Device   int           // ordinal
+	Op       string        // what was being done
+	Chunk    chunked.Range // the rows of a query; empty when the failure is of no chunk
+	Code     cuapi.Result  // of the driver; Success when it was not the driver that failed
 	Err      error
 }
 
 func (e *DeviceError) Error() string {
-	return fmt.Sprintf("multi: %s on device %d (position %d): %v", e.Op, e.Device, e.Position, e.Err)
+	rows := ""
+	if e.Chunk.Len() > 0 {
+		rows = fmt.Sprintf(", rows %d to %d", e.Chunk.Begin, e.Chunk.End)
+	}
+	return fmt.Sprintf("multi: %s on device %d (position %d%s): %v", e.Op, e.Device, e.Position, rows, e.Err)
+}
+
+// newDeviceError finds the driver's code in err.
+func newDeviceError(position, ordinal int, op string, rows chunked.Range, err error) error {
+	e := &DeviceError{Position: position, Device: ordinal, Op: op, Chunk: rows, Err: err}
+	errors.As(err, &e.Code)
+	return e
 }
 
 // Unwrap is the cause.

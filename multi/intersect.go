@@ -15,7 +15,7 @@ import (
 // per ray column and one of winners. No wait, and no driver allocation once
 // the pools are warm.
 func (s *Scene) Intersect(ctx context.Context, rays scene.Rays, flags scene.Flags, opts ...scene.CallOption) (*scene.Hits, error) {
-	return ask(ctx, s, intersectOperation(flags), func(m *scene.Scene) (*scene.Hits, *scene.Call, error) {
+	return ask(ctx, s, intersectOperation(flags), opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.Hits, *scene.Call, error) {
 		return m.PrepareIntersect(ctx, rays, flags, opts...)
 	})
 }

@@ -139,26 +139,30 @@ func TestPlanIsExecuted(t *testing.T) {
 	for _, c := range []struct {
 		transport        chunked.Transport
 		weights          []float64
+		pieces           int // of a remote's share; 1: NoPipeline
 		launches, copies int
 	}{
-		{chunked.Direct, []float64{1, 0}, 2, 0},
-		{chunked.Direct, []float64{1, 1}, 4, 0},
-		{chunked.Direct, []float64{0, 1}, 2, 0},
-		{chunked.Copy, []float64{1, 1}, 4, 3},
-		{chunked.Direct, []float64{1, 0, 0}, 2, 0},
-		{chunked.Direct, []float64{1, 1, 1}, 6, 0},
-		{chunked.Direct, []float64{0, 1, 0}, 2, 0},
-		{chunked.Copy, []float64{1, 1, 1}, 6, 6},
-		{chunked.Copy, []float64{1, 0, 2}, 4, 3},
+		{chunked.Direct, []float64{1, 0}, 1, 2, 0},
+		{chunked.Direct, []float64{1, 1}, 1, 4, 0},
+		{chunked.Direct, []float64{0, 1}, 1, 2, 0},
+		{chunked.Copy, []float64{1, 1}, 1, 4, 3},
+		{chunked.Copy, []float64{1, 1}, 3, 8, 9},
+		{chunked.Host, []float64{1, 1}, 3, 8, 18},
+		{chunked.Direct, []float64{1, 0, 0}, 1, 2, 0},
+		{chunked.Direct, []float64{1, 1, 1}, 1, 6, 0},
+		{chunked.Direct, []float64{0, 1, 0}, 1, 2, 0},
+		{chunked.Copy, []float64{1, 1, 1}, 1, 6, 6},
+		{chunked.Copy, []float64{1, 0, 2}, 1, 4, 3},
 	} {
 		if len(c.weights) > n {
 			continue // a case for more devices than there are
 		}
-		t.Run(fmt.Sprint(c.transport, c.weights), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.transport, c.weights, c.pieces), func(t *testing.T) {
 			for len(c.weights) < n {
 				c.weights = append(c.weights, 0)
 			}
 			s.opts.Weights, s.transport = c.weights, c.transport
+			s.opts.NoPipeline, s.opts.PipelineChunks = c.pieces == 1, max(c.pieces, 2)
 			before := trace.counts()
 			h, err := s.Intersect(bg, rays, scene.All)
 			require.NoError(t, err)

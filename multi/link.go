@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/ptx"
@@ -198,14 +199,14 @@ func testLinks(ctxs []*cuda.Context, words int) (links []Link, err error) {
 	defer func() {
 		for p, e := range ends {
 			if cerr := e.close(); cerr != nil && err == nil {
-				err = &DeviceError{p, e.ctx.Device().Ordinal(), "ending the peer self-test", cerr}
+				err = newDeviceError(p, e.ctx.Device().Ordinal(), "ending the peer self-test", chunked.Range{}, cerr)
 			}
 		}
 	}()
 	for p, c := range ctxs {
 		e, err := newEndpoint(c, words)
 		if err != nil {
-			return nil, &DeviceError{p, c.Device().Ordinal(), "preparing the peer self-test", err}
+			return nil, newDeviceError(p, c.Device().Ordinal(), "preparing the peer self-test", chunked.Range{}, err)
 		}
 		ends = append(ends, e)
 	}

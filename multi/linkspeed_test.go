@@ -1,6 +1,7 @@
 package multi
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,30 +13,60 @@ import (
 	"github.com/raymux/raymux/tests/gputest"
 )
 
-func TestMeasureLinks(t *testing.T) {
+// Emulated links have no speed worth a number, but the copies, their list and the
+// clean-up are the same.
+func TestMultiPolicyMeasureLinks(t *testing.T) {
 	rig := gputest.Open(t, 2, nil)
-	s := newScene(t, rig.Driver, ordinals(rig, 2), Options{})
-	links, err := s.MeasureLinks(bg, 1<<20)
-	require.NoError(t, err)
-	require.Len(t, links, 2)
-	a, b := s.Devices()[0], s.Devices()[1]
-	for i, want := range [][2]int{{a, b}, {b, a}} {
-		require.Equal(t, want, [2]int{links[i].From, links[i].To})
-		require.EqualValues(t, 1<<20, links[i].Bytes)
-		require.Positive(t, links[i].Duration)
-		require.InEpsilon(t, float64(1<<20)/links[i].Duration.Seconds(), links[i].BytesPerSecond(), 1e-12)
+	var contexts []*cuda.Context
+	for i := range rig.Devices {
+		contexts = append(contexts, rig.Context(t, i))
 	}
-	_, err = s.MeasureLinks(bg, 0)
+	const bytes = 1 << 16
+	links, err := MeasureLinks(bg, contexts, bytes)
+	require.NoError(t, err)
+	a, b := rig.Devices[0].Ordinal(), rig.Devices[1].Ordinal()
+	require.Len(t, links, 3)
+	for i, want := range []LinkSpeed{{From: a, To: b, Bytes: bytes}, {From: a, To: b, Both: true, Bytes: 2 * bytes}, {From: b, To: a, Bytes: bytes}} {
+		l := links[i]
+		require.Positive(t, l.Duration)
+		require.InEpsilon(t, float64(want.Bytes)/l.Duration.Seconds(), l.BytesPerSecond(), 1e-12)
+		want.Duration, want.Peer = l.Duration, l.Peer
+		require.Equal(t, want, l)
+	}
+	for _, c := range contexts {
+		require.Zero(t, c.Pool().Stats().BytesInUse)
+	}
+	_, err = MeasureLinks(bg, contexts, 0)
 	require.ErrorContains(t, err, "0 bytes given")
-
-	one := newScene(t, rig.Driver, ordinals(rig, 1), Options{})
-	links, err = one.MeasureLinks(bg, 1<<20)
+	links, err = MeasureLinks(bg, contexts[:1], bytes)
 	require.NoError(t, err)
 	require.Empty(t, links)
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	_, err = MeasureLinks(ctx, contexts, bytes)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Without access in one direction a pair has none.
+func TestMultiPolicyMeasureLinksWithoutPeers(t *testing.T) {
+	drv, _, _ := emulator(t, 3, emu.WithPeerAccess(func(a, b int) bool { return a != 2 }))
+	s, err := create(drv, []int{0, 1, 2}, Options{AllowNoPeerAccess: true}, 256)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	links, err := s.MeasureLinks(bg, 1<<12)
+	require.NoError(t, err)
+	require.Len(t, links, 9)
+	for _, l := range links {
+		require.Equal(t, l.From != 2 && l.To != 2, l.Peer, l)
+	}
+	out, in, err := s.linkRates(bg)
+	require.NoError(t, err)
+	require.Positive(t, out)
+	require.Positive(t, in)
 }
 
 // Every call that fails is reported and leaves nothing behind.
-func TestMeasureLinksFailsCleanly(t *testing.T) {
+func TestMultiResilienceMeasureLinks(t *testing.T) {
 	e, err := emu.New(2)
 	require.NoError(t, err)
 	ledger := wrap.NewLedger(e)
@@ -44,17 +75,19 @@ func TestMeasureLinksFailsCleanly(t *testing.T) {
 	require.NoError(t, err)
 	s, err := create(drv, []int{0, 1}, Options{}, 1024)
 	require.NoError(t, err)
-	failed := 0
-	for _, name := range []string{"StreamCreateWithPriority", "MemAlloc", "MemcpyPeerAsync"} {
-		require.NoError(t, fault.FailCall(name, 1, cuapi.ErrorInvalidValue))
-		_, err := s.MeasureLinks(bg, 1<<16)
-		if fault.Fired() > 0 {
-			failed++
-			require.ErrorIs(t, err, cuapi.ErrorInvalidValue, name)
+	for _, name := range []string{"StreamCreateWithPriority", "MemAlloc", "DeviceCanAccessPeer", "MemcpyPeerAsync", "CtxSynchronize"} {
+		for k := 1; k <= 2; k++ { // one on each device
+			require.NoError(t, s.ctxs[0].Pool().Trim())
+			require.NoError(t, s.ctxs[1].Pool().Trim())
+			require.NoError(t, fault.FailCall(name, k, cuapi.ErrorInvalidValue))
+			_, err := s.MeasureLinks(bg, 1<<16)
+			require.Positive(t, fault.Fired(), "%s is not called %d times", name, k)
+			require.ErrorIs(t, err, cuapi.ErrorInvalidValue, "%s %d", name, k)
+			fault.Reset()
+			_, err = s.MeasureLinks(bg, 1<<8)
+			require.NoError(t, err)
 		}
-		fault.Reset()
 	}
-	require.GreaterOrEqual(t, failed, 2)
 	require.NoError(t, s.Close())
 	_, err = s.MeasureLinks(bg, 1)
 	require.ErrorIs(t, err, ErrClosed)

@@ -49,6 +49,7 @@ func create(drv *cuda.Driver, devices []int, opts Options, words int) (s *Scene,
 		return nil, err
 	}
 	s = &Scene{drv: drv, devices: slices.Clone(devices), opts: opts}
+	s.split.ended.L = &s.split.mu
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -62,7 +63,7 @@ func create(drv *cuda.Driver, devices []int, opts Options, words int) (s *Scene,
 		}
 		c, err := dev.Retain()
 		if err != nil {
-			return s, &DeviceError{p, ordinal, "retaining the primary context", err}
+			return s, newDeviceError(p, ordinal, "retaining the primary context", chunked.Range{}, err)
 		}
 		s.ctxs = append(s.ctxs, c)
 	}
@@ -101,10 +102,6 @@ func checkSame(drv *cuda.Driver, devices []int, opts *Options) error {
 	if len(devices) < 2 || opts.AllowMixedDevices {
 		return nil
 	}
-	type identity struct {
-		name         string
-		major, minor int
-	}
 	ids := make([]identity, len(devices))
 	text := make([]string, len(devices))
 	mixed := false
@@ -113,8 +110,7 @@ func checkSame(drv *cuda.Driver, devices []int, opts *Options) error {
 		if err != nil {
 			return err
 		}
-		ids[p].name = d.Name()
-		ids[p].major, ids[p].minor = d.Capability()
+		ids[p] = identityOf(d)
 		text[p] = fmt.Sprintf("device %d is %s (%d.%d)", ordinal, ids[p].name, ids[p].major, ids[p].minor)
 		mixed = mixed || ids[p] != ids[0]
 		if first, err := drv.Device(devices[0]); err == nil && !mixed &&
@@ -126,6 +122,18 @@ func checkSame(drv *cuda.Driver, devices []int, opts *Options) error {
 		return fmt.Errorf("%w: %s. Equal weights would not mean equal times: set AllowMixedDevices and choose weights", ErrMixed, strings.Join(text, ", "))
 	}
 	return nil
+}
+
+// identity is what devices of one product have in common.
+type identity struct {
+	name         string
+	major, minor int
+}
+
+func identityOf(d *cuda.Device) identity {
+	id := identity{name: d.Name()}
+	id.major, id.minor = d.Capability()
+	return id
 }
 
 // resolve decides the transport from what the links showed.
@@ -149,7 +157,8 @@ func resolve(links []Link, opts Options) (chunked.Transport, error) {
 	return chunked.Direct, nil
 }
 
-// open makes the scenes and the private streams and events.
+// open makes the scenes. Streams and events between them are made by the first call that
+// needs them.
 func (s *Scene) open() error {
 	var others []*cuda.Device // that Auto has to ask too
 	for _, c := range s.ctxs[1:] {
@@ -165,35 +174,24 @@ func (s *Scene) open() error {
 		if err != nil {
 			return r.fail("creating the scene", err)
 		}
-		if len(s.ctxs) == 1 {
-			return nil
-		}
-		if r.entry, err = c.NewEvent(cuda.EventOptions{}); err != nil {
-			return r.fail("creating an event", err)
-		}
-		if p == 0 {
-			continue
-		}
-		if r.stream, err = c.NewStream(cuda.StreamOptions{}); err != nil {
-			return r.fail("creating a stream", err)
-		}
-		if r.done, err = c.NewEvent(cuda.EventOptions{}); err != nil {
-			return r.fail("creating an event", err)
+		if p > 0 {
+			r.stream = r.scene.Stream()
 		}
 	}
 	return nil
 }
 
 // Close releases every replica and context. It waits for calls that have
-// their turn, refuses later ones, and returns the first failure, also when it is
-// called again. What only reads the set, like Version and Master, keeps working.
-// Free results and uploads before it: what is still alive is
-// reported as leaked.
+// their turn and for the sample of a running calibration, refuses later ones,
+// and returns the first failure, also when it is called again. What only reads
+// the set, like Version and Master, keeps working. Free results and uploads
+// before it: what is still alive is reported as leaked.
 // A nil scene closes without an error.
 func (s *Scene) Close() error {
 	if s == nil {
 		return nil
 	}
+	s.split.end()
 	done, err := s.turn.take(context.Background())
 	if err != nil {
 		return err
@@ -208,6 +206,9 @@ func (s *Scene) Close() error {
 // release frees what exists, last first. The lists stay, for methods that read them.
 func (s *Scene) release() error {
 	var errs []error
+	for _, r := range s.openTimes() {
+		errs = append(errs, r.close())
+	}
 	for _, r := range slices.Backward(s.replicas) {
 		errs = append(errs, r.release())
 	}

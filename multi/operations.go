@@ -23,7 +23,7 @@ func intersectOperation(flags scene.Flags) operation {
 // columns hold.
 func (o operation) of(call *scene.Call) chunked.Op {
 	in, out := call.Columns()
-	return chunked.Op{Key: o.key, Family: o.family, In: rowBytes(in), Wire: rowBytes(out), Record: o.record}
+	return chunked.Op{Key: o.key, Family: o.family, In: rowBytes(in), Wire: widths(out), Record: o.record}
 }
 
 func rowBytes(columns []scene.RowColumn) (n int64) {
@@ -31,6 +31,14 @@ func rowBytes(columns []scene.RowColumn) (n int64) {
 		if !c.Data.IsNil() {
 			n += int64(c.Width)
 		}
+	}
+	return n
+}
+
+// widths is the bytes of a row of outputs, which may have no memory yet.
+func widths(columns []scene.RowColumn) (n int64) {
+	for _, c := range columns {
+		n += int64(c.Width)
 	}
 	return n
 }

@@ -19,7 +19,7 @@ func reflectOperation(bounces int, fields scene.ChainFields) operation {
 // The cost per remote device is that of Intersect, but that four bytes per bounce come
 // back for a row.
 func (s *Scene) TraceReflections(ctx context.Context, rays scene.Rays, maxBounces int, fields scene.ChainFields, opts ...scene.CallOption) (*scene.Chains, error) {
-	return ask(ctx, s, reflectOperation(maxBounces, fields), func(m *scene.Scene) (*scene.Chains, *scene.Call, error) {
+	return ask(ctx, s, reflectOperation(maxBounces, fields), opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.Chains, *scene.Call, error) {
 		return m.PrepareReflections(ctx, rays, maxBounces, fields, opts...)
 	})
 }

@@ -3,6 +3,7 @@ package multi
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/raymux/raymux/chunked"
@@ -28,6 +29,13 @@ type Scene struct {
 	transport chunked.Transport
 	warmed    [2]bool // by an earlier Build, for scenes of one mesh and of several
 
+	executions atomic.Int64 // calls that were divided or cut
+	timed      struct {
+		sync.Mutex
+		open map[*recorder]struct{} // with events that nobody has read
+	}
+
+	split    splits // weights that calibrations chose
 	turn     turn
 	closed   atomic.Bool
 	closeErr error // of the first Close; guarded by turn
@@ -39,40 +47,44 @@ type replica struct {
 	position, ordinal int
 	ctx               *cuda.Context
 	scene             *scene.Scene
-	// entry marks the point in the caller's stream after which a call may
-	// begin; done marks the end of a remote's share. Waits capture the event
-	// when they are enqueued, and calls submit one after the other, so one
-	// pair per replica serves every call.
-	entry, done *cuda.Event
-	stream      *cuda.Stream // remotes: private stream of their share
+	// stream is where a remote searches: the stream of its scene, so that searches
+	// and changes of the scene are in order by themselves.
+	stream *cuda.Stream
+	pipe   *pipe // of a remote, once it was needed
+
+	// Of the master, made when first needed: entry marks the point in the caller's
+	// stream after which a call may begin, consumed what a hook has done with a slot.
+	entry    *cuda.Event
+	consumed []*cuda.Event
 }
 
 func (r *replica) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &DeviceError{r.position, r.ordinal, op, err}
+	return newDeviceError(r.position, r.ordinal, op, chunked.Range{}, err)
+}
+
+// failChunk is fail for what was done to the rows of a chunk.
+func (r *replica) failChunk(op string, c chunked.Chunk, err error) error {
+	if err == nil {
+		return nil
+	}
+	return newDeviceError(r.position, r.ordinal, op, c.Range(), err)
 }
 
 func (r *replica) release() error {
-	var first error
-	keep := func(err error) {
-		if first == nil {
-			first = err
-		}
+	var errs []error
+	if r.pipe != nil {
+		errs = append(errs, r.pipe.close())
+	}
+	for _, e := range append(r.consumed, r.entry) {
+		errs = append(errs, e.Close())
 	}
 	if r.scene != nil {
-		keep(r.scene.Close())
+		errs = append(errs, r.scene.Close())
 	}
-	for _, e := range []*cuda.Event{r.done, r.entry} {
-		if e != nil {
-			keep(e.Close())
-		}
-	}
-	if r.stream != nil {
-		keep(r.stream.Close())
-	}
-	return r.fail("closing", first)
+	return r.fail("closing", firstError(errs))
 }
 
 func (s *Scene) master() *replica { return s.replicas[0] }
@@ -99,6 +111,12 @@ func (s *Scene) beginReady(ctx context.Context) (done func(), err error) {
 	if d := s.diverged.Load(); d != nil {
 		done()
 		return nil, d
+	}
+	for _, r := range s.replicas {
+		if err := r.ctx.Lost(); err != nil {
+			done()
+			return nil, r.fail("a call", err)
+		}
 	}
 	return done, nil
 }

@@ -24,7 +24,7 @@ var (
 // Copy transport also one copy per column. No wait, and no driver allocation once the
 // pools are warm.
 func (s *Scene) Visible(ctx context.Context, in scene.Segments, opts ...scene.CallOption) (*scene.Visibility, error) {
-	return ask(ctx, s, visibleOperation, func(m *scene.Scene) (*scene.Visibility, *scene.Call, error) {
+	return ask(ctx, s, visibleOperation, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.Visibility, *scene.Call, error) {
 		return m.PrepareVisible(ctx, in, opts...)
 	})
 }
@@ -32,7 +32,7 @@ func (s *Scene) Visible(ctx context.Context, in scene.Segments, opts ...scene.Ca
 // VisiblePair is scene.VisiblePair on all devices of the set. All else is as for
 // Visible.
 func (s *Scene) VisiblePair(ctx context.Context, in scene.SegmentPairs, opts ...scene.CallOption) (*scene.PairVisibility, error) {
-	return ask(ctx, s, visiblePairOperation, func(m *scene.Scene) (*scene.PairVisibility, *scene.Call, error) {
+	return ask(ctx, s, visiblePairOperation, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.PairVisibility, *scene.Call, error) {
 		return m.PrepareVisiblePair(ctx, in, opts...)
 	})
 }
@@ -40,7 +40,7 @@ func (s *Scene) VisiblePair(ctx context.Context, in scene.SegmentPairs, opts ...
 // VisibleEdge is scene.VisibleEdge on all devices of the set. All else is as for
 // Visible.
 func (s *Scene) VisibleEdge(ctx context.Context, in scene.EdgeSamples, opts ...scene.CallOption) (*scene.EdgeVisibility, error) {
-	return ask(ctx, s, visibleEdgeOperation, func(m *scene.Scene) (*scene.EdgeVisibility, *scene.Call, error) {
+	return ask(ctx, s, visibleEdgeOperation, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.EdgeVisibility, *scene.Call, error) {
 		return m.PrepareVisibleEdge(ctx, in, opts...)
 	})
 }
@@ -48,7 +48,7 @@ func (s *Scene) VisibleEdge(ctx context.Context, in scene.EdgeSamples, opts ...s
 // VisibleChain is scene.VisibleChain on all devices of the set. All else is as for
 // Visible.
 func (s *Scene) VisibleChain(ctx context.Context, in scene.Polylines, opts ...scene.CallOption) (*scene.ChainVisibility, error) {
-	return ask(ctx, s, visibleChainOperation, func(m *scene.Scene) (*scene.ChainVisibility, *scene.Call, error) {
+	return ask(ctx, s, visibleChainOperation, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.ChainVisibility, *scene.Call, error) {
 		return m.PrepareVisibleChain(ctx, in, opts...)
 	})
 }

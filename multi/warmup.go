@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/scene"
 )
@@ -105,7 +106,7 @@ func warmUp(devices []int, f func(p int) error) ([]time.Duration, error) {
 	wg.Wait()
 	for p, err := range errs {
 		if err != nil {
-			return took, &DeviceError{p, devices[p], "warming up", err}
+			return took, newDeviceError(p, devices[p], "warming up", chunked.Range{}, err)
 		}
 	}
 	return took, nil

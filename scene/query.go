@@ -170,6 +170,14 @@ func (c *Call) Reuses() bool { return !c.fresh }
 // Result is what the caller gets. Its columns are absent before Allocate.
 func (c *Call) Result() Reusable { return c.query.result() }
 
+// RowBytes is the size of a row of the result.
+func (c *Call) RowBytes() (n int64) {
+	for _, w := range c.query.layout() {
+		n += int64(w)
+	}
+	return n
+}
+
 // PartBytes is how much memory Part needs for so many rows.
 func (c *Call) PartBytes(rows int64) int64 {
 	_, bytes := columnStarts(rows, c.query.layout())

@@ -1,0 +1,293 @@
+package multi
+
+import (
+	"context"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+)
+
+// execution carries out the plan of one call. It decides nothing: chunks, their order and
+// their slots are the plan's. What it holds is released on every exit.
+type execution struct {
+	s    *Scene
+	ctx  context.Context
+	call *scene.Call
+	plan *chunked.Plan
+	hook *delivery // nil: the call has a result
+	info *recorder // nil: nobody wants to know
+
+	in, out []scene.RowColumn // of the call, as far as it has them
+	lanes   []lane            // by position; the master's is empty
+	order   []int32           // chunks by their number of retirement
+	retired int               // how many are
+	records []record          // slots of results for a hook
+}
+
+// record is a place on the master for the result of a chunk.
+type record struct {
+	memory cuda.Slice[uint8]
+	part   *scene.Call // the chunk that is there
+}
+
+// execute enqueues the work of a plan. When it returns, the caller's stream is behind all
+// of it, also after a failure.
+func (s *Scene) execute(ctx context.Context, call *scene.Call, plan *chunked.Plan, hook *delivery, info *recorder) error {
+	s.executions.Add(1)
+	x := &execution{s: s, ctx: ctx, call: call, plan: plan, hook: hook, info: info}
+	return x.run()
+}
+
+func (x *execution) run() (err error) {
+	m := x.s.master()
+	if x.hook == nil {
+		// One change of the thread's context instead of one per driver call. A hook is
+		// not to find another current context than its caller has.
+		sc, err := m.ctx.Enter()
+		if err != nil {
+			return m.fail("making its context current", err)
+		}
+		defer func() {
+			if e := sc.Exit(); err == nil {
+				err = m.fail("restoring the current context", e)
+			}
+		}()
+	}
+	complete := false
+	defer func() { // also when the goroutine ends in a hook
+		if !complete || err != nil {
+			err = x.abort(err)
+		}
+		err = x.release(err)
+	}()
+	if err := x.prepare(); err != nil {
+		return err
+	}
+	if err := x.call.Stream.Record(m.entry); err != nil {
+		return m.fail("recording the entry event", err)
+	}
+	for _, c := range x.plan.Chunks {
+		if err := x.makeRoom(c); err != nil {
+			return err
+		}
+		if err := x.submit(c); err != nil {
+			return err
+		}
+	}
+	err = x.retire(len(x.plan.Chunks))
+	complete = true
+	return err
+}
+
+// prepare makes streams and events that are missing, and leases memory.
+func (x *execution) prepare() error {
+	m, n := x.s.master(), len(x.s.replicas)
+	in, out := x.call.Columns()
+	x.in, x.out = given(in), out
+	x.order = make([]int32, len(x.plan.Chunks))
+	counts := make([]int64, n)
+	for i, c := range x.plan.Chunks {
+		x.order[c.Retire] = int32(i)
+		counts[c.Position]++
+	}
+	if err := m.fail("creating an event", one(m.ctx, &m.entry)); err != nil {
+		return err
+	}
+	if err := x.leaseRecords(); err != nil {
+		return m.fail("allocating the results of chunks", err)
+	}
+	x.lanes = make([]lane, n)
+	for k, r := range x.s.replicas {
+		l := &x.lanes[k]
+		l.r = r
+		if k == 0 || counts[k] == 0 {
+			continue
+		}
+		if r.pipe == nil {
+			r.pipe = &pipe{}
+		}
+		if err := r.pipe.prepare(r, m, x.plan.Transport, ringLength(n)); err != nil {
+			return r.fail("creating streams and events", err)
+		}
+		if x.plan.Transport == chunked.Direct {
+			continue
+		}
+		if err := x.lease(l, min(counts[k], chunked.RemoteSlots)); err != nil {
+			return r.fail("allocating slots", err)
+		}
+	}
+	return nil
+}
+
+// lease allocates what the chunks of a remote need to be copied.
+func (x *execution) lease(l *lane, slots int64) error {
+	rows := min(x.plan.ChunkRows[l.r.position], x.plan.Shards[l.r.position].Len())
+	l.entered = true // the pool may make its stream wait
+	if err := l.lease(l.r.pipe.in, x.in, x.out, rows, slots); err != nil {
+		return err
+	}
+	if x.plan.Transport != chunked.Host {
+		return nil
+	}
+	return l.r.pipe.host.lease(l.r, rows*x.plan.Op.In, rows*x.plan.Op.Wire)
+}
+
+// leaseRecords allocates the slots of results for a hook.
+func (x *execution) leaseRecords() error {
+	if x.hook == nil {
+		return nil
+	}
+	m := x.s.master()
+	if err := grow(m.ctx, &m.consumed, x.plan.RecordSlots); err != nil {
+		return err
+	}
+	rows := int64(0)
+	for _, c := range x.plan.Chunks {
+		rows = max(rows, c.Len())
+	}
+	x.records = make([]record, min(x.plan.RecordSlots, len(x.plan.Chunks)))
+	for i := range x.records {
+		memory, err := cuda.PoolAlloc[uint8](m.ctx.Pool(), x.call.Stream, int(x.call.PartBytes(rows)))
+		if err != nil {
+			return err
+		}
+		x.records[i].memory = memory
+	}
+	return nil
+}
+
+// makeRoom retires chunks until c may be submitted.
+func (x *execution) makeRoom(c chunked.Chunk) error {
+	if err := x.retire(c.Retire - window(len(x.s.replicas)) + 1); err != nil {
+		return err
+	}
+	if err := context.Cause(x.ctx); err != nil {
+		return err
+	}
+	if x.hook == nil {
+		return nil
+	}
+	rec := &x.records[c.Record]
+	var err error
+	rec.part, err = x.call.Part(rec.memory, c.Begin, c.Len())
+	return x.s.master().failChunk("preparing a chunk", c, err)
+}
+
+// target is where the rows of a chunk are searched and finalized: in the result of the
+// call, or in a slot for a hook.
+func (x *execution) target(c chunked.Chunk) (call *scene.Call, begin int64) {
+	if x.hook == nil {
+		return x.call, c.Begin
+	}
+	return x.records[c.Record].part, 0
+}
+
+// submit enqueues the search of a chunk.
+func (x *execution) submit(c chunked.Chunk) error {
+	r := x.s.replicas[c.Position]
+	if c.Position == 0 {
+		call, begin := x.target(c)
+		in, out := call.Columns()
+		mark := x.info.begin(c, traverse, call.Stream)
+		err := call.Search(r.scene, call.Stream, in, out, begin, c.Len())
+		return r.failChunk("search", c, mark.end(err))
+	}
+	l := &x.lanes[c.Position]
+	l.entered = true
+	switch x.plan.Transport {
+	case chunked.Direct:
+		return r.failChunk("search", c, x.direct(l, c))
+	case chunked.Host:
+		return r.failChunk("search by way of the host", c, x.staged(l, c))
+	}
+	return r.failChunk("search of copied rows", c, x.copied(l, c))
+}
+
+// direct searches rows in place: the remote reads and writes the memory of the master.
+func (x *execution) direct(l *lane, c chunked.Chunk) (err error) {
+	sc, err := l.r.ctx.Enter()
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError([]error{err, sc.Exit()}) }()
+	st := l.r.stream
+	if c.Seq == 0 {
+		if err := sc.Wait(st, x.s.master().entry); err != nil {
+			return err
+		}
+	}
+	if err := x.waitConsumed(st, c); err != nil {
+		return err
+	}
+	call, begin := x.target(c)
+	in, out := call.Columns()
+	mark := x.info.begin(c, traverse, st)
+	if err := mark.end(call.Search(l.r.scene, st, in, out, begin, c.Len())); err != nil {
+		return err
+	}
+	return sc.Record(st, ring(l.r.pipe.computed, c.Seq))
+}
+
+// waitConsumed holds st up until the hook has the chunk whose place c takes.
+func (x *execution) waitConsumed(st *cuda.Stream, c chunked.Chunk) error {
+	if x.hook == nil || c.Retire < len(x.records) {
+		return nil
+	}
+	return st.Wait(x.s.master().consumed[c.Record])
+}
+
+// retire completes chunks, in their order, until n are.
+func (x *execution) retire(n int) error {
+	for ; x.retired < n; x.retired++ {
+		if err := x.complete(x.plan.Chunks[x.order[x.retired]]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete finalizes a chunk and gives it to the hook.
+func (x *execution) complete(c chunked.Chunk) error {
+	m, r, st := x.s.master(), x.s.replicas[c.Position], x.call.Stream
+	if c.Position > 0 {
+		if err := st.Wait(x.arrived(r, c)); err != nil {
+			return r.failChunk("waiting for the winners", c, err)
+		}
+	}
+	call, begin := x.target(c)
+	mark := x.info.begin(c, finalize, st)
+	if err := mark.end(call.Finalize(begin, c.Len())); err != nil {
+		return m.failChunk("finalize", c, err)
+	}
+	if x.hook == nil {
+		return nil
+	}
+	if err := x.hook.deliver(x.ctx, c.Range(), call); err != nil {
+		return err
+	}
+	return m.failChunk("recording that a chunk is consumed", c, st.Record(m.consumed[c.Record]))
+}
+
+// arrived is the event after which the winners of a chunk are on the master.
+func (x *execution) arrived(r *replica, c chunked.Chunk) *cuda.Event {
+	switch x.plan.Transport {
+	case chunked.Direct:
+		return ring(r.pipe.computed, c.Seq)
+	case chunked.Host:
+		return ring(r.pipe.host.landed, c.Seq)
+	}
+	return ring(r.pipe.sent, c.Seq)
+}
+
+// given are the columns that are present; others have no width, so that nothing is held
+// for them.
+func given(columns []scene.RowColumn) []scene.RowColumn {
+	out := make([]scene.RowColumn, len(columns))
+	for i, c := range columns {
+		if !c.Data.IsNil() {
+			out[i] = c
+		}
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package multi
+
+import (
+	"context"
+	"errors"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+)
+
+// abort ends a call that failed with err: nothing more is submitted, the caller's stream
+// and the memory of the lease are put behind what was, and the host waits for it unless
+// the call's context has ended. A lost device is skipped: nothing runs there.
+func (x *execution) abort(err error) error {
+	for k := range x.lanes {
+		l := &x.lanes[k]
+		if !l.entered || l.r.ctx.Lost() != nil {
+			continue
+		}
+		for _, st := range l.r.pipe.streams(l.r) {
+			err = x.exit(l, st, l.r.pipe.exit, err)
+		}
+		if h := l.r.pipe.host; h != nil && x.plan.Transport == chunked.Host {
+			err = x.exit(l, h.up, h.exit, err)
+			err = x.exit(l, h.down, h.exit, err)
+		}
+	}
+	for k := range x.lanes {
+		l := &x.lanes[k]
+		if !l.entered || l.r.ctx.Lost() != nil {
+			continue
+		}
+		for _, st := range l.r.pipe.streams(l.r) {
+			if e := st.Synchronize(x.ctx); e != nil && x.ctx.Err() == nil {
+				err = attach(err, l.r.fail("waiting for a call that failed", e))
+			}
+		}
+	}
+	return err
+}
+
+// exit makes the caller's stream, and the one in whose order the slots are freed, wait for
+// the end of a private stream.
+func (x *execution) exit(l *lane, st *cuda.Stream, e *cuda.Event, err error) error {
+	edges := func() error {
+		if err := st.Record(e); err != nil {
+			return err
+		}
+		if err := x.call.Stream.Wait(e); err != nil {
+			return err
+		}
+		if l.r.pipe.in == nil || st == l.r.pipe.in {
+			return nil
+		}
+		return l.r.pipe.in.Wait(e)
+	}
+	failed := edges()
+	if failed == nil {
+		return err
+	}
+	// A stream that is known to be idle needs no edge.
+	if e := st.Synchronize(context.Background()); e != nil && l.r.ctx.Lost() == nil {
+		return x.s.diverge(x.plan.Op.Key, attach(err, l.r.fail("waiting for the end of its streams", e)))
+	}
+	return attach(err, l.r.fail("establishing the exit edge", failed))
+}
+
+// release gives the memory of the lease back, behind everything that uses it.
+func (x *execution) release(err error) error {
+	for k := range x.lanes {
+		l := &x.lanes[k]
+		if l.memory.IsNil() {
+			continue
+		}
+		// Winners leave last. After a failure the stream of the inputs waits for all.
+		st := l.r.pipe.out
+		if err != nil || x.retired < len(x.plan.Chunks) {
+			st = l.r.pipe.in
+		}
+		err = attach(err, l.r.fail("freeing slots", cuda.PoolFree(l.r.ctx.Pool(), st, l.memory)))
+	}
+	m := x.s.master()
+	for _, r := range x.records {
+		err = attach(err, m.fail("freeing the results of chunks", cuda.PoolFree(m.ctx.Pool(), x.call.Stream, r.memory)))
+	}
+	if x.hook != nil {
+		err = x.hook.wrap(x, err)
+	}
+	return err
+}
+
+// attach keeps the first error and adds later ones to it.
+func attach(first, later error) error {
+	switch {
+	case later == nil:
+		return first
+	case first == nil:
+		return later
+	}
+	return errors.Join(first, later)
+}

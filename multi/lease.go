@@ -1,0 +1,174 @@
+package multi
+
+import (
+	"context"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+)
+
+// slotAlign separates the columns of a slot, so that each starts on a cache line.
+const slotAlign = 256
+
+// pipe is the streams and events by which the chunks of a call find their way over one
+// remote. It is made when it is first needed and kept, because making it costs more than
+// using it. A wait captures the recording of its event when it is enqueued, and calls
+// submit one after the other, so that one set serves every call.
+type pipe struct {
+	in, out *cuda.Stream // copies to and from the remote; not for Direct
+
+	// Rings, by the number of a chunk on its device.
+	computed []*cuda.Event // the search has run
+	copied   []*cuda.Event // the inputs are on the remote
+	sent     []*cuda.Event // the winners have left the remote's slot
+
+	exit *cuda.Event // the end of a stream of a call that failed
+	host *hostPipe   // of the Host transport
+}
+
+// ring is the event of a chunk. Rings are at least as long as a chunk can be ahead of the
+// one that is being retired, so that nobody waits for a later chunk than needed.
+func ring(events []*cuda.Event, seq int) *cuda.Event { return events[seq%len(events)] }
+
+// ringLength is for a set of n devices.
+func ringLength(n int) int { return window(n) + 1 }
+
+// window is the number of chunks that are submitted and not retired, at most.
+func window(n int) int { return max(chunked.RemoteSlots, n+1) }
+
+// grow makes events until there are n.
+func grow(c *cuda.Context, events *[]*cuda.Event, n int) error {
+	for len(*events) < n {
+		e, err := c.NewEvent(cuda.EventOptions{})
+		if err != nil {
+			return err
+		}
+		*events = append(*events, e)
+	}
+	return nil
+}
+
+func one(c *cuda.Context, e **cuda.Event) (err error) {
+	if *e == nil {
+		*e, err = c.NewEvent(cuda.EventOptions{})
+	}
+	return err
+}
+
+func stream(c *cuda.Context, st **cuda.Stream) (err error) {
+	if *st == nil {
+		*st, err = c.NewStream(cuda.StreamOptions{})
+	}
+	return err
+}
+
+// prepare makes what a transport needs and does not exist yet.
+func (p *pipe) prepare(r, master *replica, t chunked.Transport, length int) error {
+	if err := grow(r.ctx, &p.computed, length); err != nil {
+		return err
+	}
+	if err := one(r.ctx, &p.exit); err != nil || t == chunked.Direct {
+		return err
+	}
+	err := firstError([]error{
+		stream(r.ctx, &p.in), stream(r.ctx, &p.out),
+		grow(r.ctx, &p.copied, length), grow(r.ctx, &p.sent, length),
+	})
+	if err != nil || t != chunked.Host {
+		return err
+	}
+	if p.host == nil {
+		p.host = &hostPipe{}
+	}
+	return p.host.prepare(master.ctx, length)
+}
+
+// streams are all that exist on the remote.
+func (p *pipe) streams(r *replica) []*cuda.Stream {
+	out := []*cuda.Stream{r.stream}
+	if p.in != nil {
+		out = append(out, p.in)
+	}
+	if p.out != nil {
+		out = append(out, p.out)
+	}
+	return out
+}
+
+func (p *pipe) close() error {
+	var errs []error
+	if p.host != nil { // its memory must not be freed under a copy
+		for _, st := range []*cuda.Stream{p.in, p.out} {
+			errs = append(errs, st.Synchronize(context.Background()))
+		}
+		errs = append(errs, p.host.close())
+	}
+	for _, events := range [][]*cuda.Event{p.computed, p.copied, p.sent, {p.exit}} {
+		for _, e := range events {
+			errs = append(errs, e.Close())
+		}
+	}
+	for _, st := range []*cuda.Stream{p.in, p.out} {
+		errs = append(errs, st.Close())
+	}
+	return firstError(errs)
+}
+
+// lane is one remote during one call.
+type lane struct {
+	r       *replica
+	memory  cuda.Slice[uint8] // of all slots
+	slots   []slot
+	entered bool // something was enqueued
+}
+
+// slot is a place for the inputs and winners of a chunk on a remote.
+type slot struct{ in, out []scene.RowColumn }
+
+// lease allocates the slots of a remote for chunks of so many rows.
+func (l *lane) lease(st *cuda.Stream, in, out []scene.RowColumn, rows, slots int64) (err error) {
+	each := slotBytes(in, rows) + slotBytes(out, rows)
+	if l.memory, err = cuda.PoolAlloc[uint8](l.r.ctx.Pool(), st, int(each*slots)); err != nil {
+		return err
+	}
+	l.slots = make([]slot, slots)
+	for i := range l.slots {
+		at := int64(i) * each
+		if l.slots[i].in, err = slotColumns(l.memory, &at, in, rows); err != nil {
+			return err
+		}
+		if l.slots[i].out, err = slotColumns(l.memory, &at, out, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slotBytes is the memory for so many rows of inputs that are present, or of outputs.
+func slotBytes(columns []scene.RowColumn, rows int64) (n int64) {
+	for _, c := range columns {
+		n += aligned(rows * int64(c.Width))
+	}
+	return n
+}
+
+func aligned(n int64) int64 { return (n + slotAlign - 1) / slotAlign * slotAlign }
+
+// slotColumns cuts columns like those of the call out of memory, from *at on.
+func slotColumns(memory cuda.Slice[uint8], at *int64, columns []scene.RowColumn, rows int64) ([]scene.RowColumn, error) {
+	out := make([]scene.RowColumn, len(columns))
+	for i, c := range columns {
+		out[i].Width = c.Width
+		n := rows * int64(c.Width)
+		if n == 0 {
+			continue
+		}
+		var err error
+		if out[i].Data, err = memory.Sub(int(*at), int(*at+n)); err != nil {
+			return nil, err
+		}
+		*at += aligned(n)
+	}
+	return out, nil
+}
