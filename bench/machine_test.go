@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/raymux/raymux/bench/record"
+	"github.com/raymux/raymux/multi"
 	"github.com/stretchr/testify/require"
 )
 
 func TestLinkRate(t *testing.T) {
-	r := rate(probeBytes, 5_091_650)
+	r := multi.LinkSpeed{Bytes: probeBytes, Duration: 5_091_650}.BytesPerSecond()
 	require.InDelta(t, 52.72e9, r, 0.005e9)
 	require.Equal(t, "52.7", gigabytes(r))
 	links := []record.Link{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/multi"
 	"github.com/raymux/raymux/ptx"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tools/raymux/meshfile"
@@ -62,7 +63,27 @@ type peerInfo struct {
 	Works  bool   `json:"works"`
 	Result string `json:"result"`
 	// BytesPerSecond is the rate of a copy of probeBytes; without peer access the driver stages it through the host.
-	BytesPerSecond float64 `json:"bytes_per_second"`
+	// BothBytesPerSecond is the sum of both rates when the other direction copies at the same time.
+	BytesPerSecond     float64 `json:"bytes_per_second"`
+	BothBytesPerSecond float64 `json:"both_bytes_per_second"`
+}
+
+// peers joins what is known about the links between the master and the others. Between two others nothing is sent.
+func peers(links []multi.Link, speeds []multi.LinkSpeed) []peerInfo {
+	list := []peerInfo{}
+	for _, l := range links {
+		p := peerInfo{From: l.From, To: l.To, Works: l.OK(), Result: l.Trouble()}
+		for _, s := range speeds {
+			switch {
+			case s.Both && (s.From == l.From && s.To == l.To || s.From == l.To && s.To == l.From):
+				p.BothBytesPerSecond = s.BytesPerSecond()
+			case !s.Both && s.From == l.From && s.To == l.To:
+				p.BytesPerSecond = s.BytesPerSecond()
+			}
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 // probeBytes is the copy that info measures a link with: long enough for its latency not to count. Emulated links are
@@ -146,9 +167,7 @@ func (p *program) inspect(ctx context.Context, list deviceList, backend scene.Ba
 	if err != nil {
 		return nil, err
 	}
-	for i, l := range e.scene.Links() { // both lists go out and back for each remote
-		r.Peers = append(r.Peers, peerInfo{l.From, l.To, l.OK(), l.Trouble(), speeds[i].BytesPerSecond()})
-	}
+	r.Peers = peers(e.scene.Links(), speeds)
 	if len(e.ordinals) > 1 {
 		r.Transport = e.scene.Transport().String()
 	}
@@ -200,7 +219,8 @@ func (r *infoReport) print(w io.Writer, verbose bool) error {
 		pr.linef("           %s: %s (%s)", t.Name, state, t.Reason)
 	}
 	for _, l := range r.Peers {
-		pr.linef("peer       dev%d -> dev%d: %s, copies at %.1f GB/s", l.From, l.To, l.Result, l.BytesPerSecond/1e9)
+		pr.linef("peer       dev%d -> dev%d: %s, copies at %.1f GB/s, with the way back %.1f GB/s", l.From, l.To, l.Result,
+			l.BytesPerSecond/1e9, l.BothBytesPerSecond/1e9)
 	}
 	if r.Transport != "" {
 		pr.linef("transport  %s", r.Transport)
