@@ -91,8 +91,7 @@ func (c chains) exact() [7]any {
 	return [7]any{c.valid, bits(c.t), c.prim, bits(c.image), bits(c.point), bits(c.normal), bits(c.bary)}
 }
 
-// readChains waits for a result and closes it. Every column is poisoned with the next
-// Into by poisonChains.
+// readChains waits for a result and closes it.
 func (r *rig) readChains(c *scene.Chains) chains {
 	r.Helper()
 	out := chains{
@@ -110,31 +109,16 @@ func (r *rig) reflect(b batch, bounces int, fields scene.ChainFields) chains {
 	rays := r.upload(b)
 	dirty, err := r.TraceReflections(background, rays, bounces, fields)
 	require.NoError(r, err)
-	poison := func(v cuda.Slice[uint8]) {
-		if v.Len() > 0 {
-			require.NoError(r, cuda.Fill8(r.Stream(), v, 0x5a))
-		}
-	}
-	poison(dirty.Valid)
+	poison(r, dirty.Valid)
 	for _, v := range []cuda.Slice[float32]{dirty.T, dirty.ImageSources, dirty.HitPoints, dirty.Normals, dirty.Barycentric} {
-		poison(asBytes(r.TB, v))
+		poison(r, v)
 	}
-	poison(asBytes(r.TB, dirty.PrimIDs))
+	poison(r, dirty.PrimIDs)
 	c, err := r.TraceReflections(background, rays, bounces, fields, scene.Into(dirty))
 	require.NoError(r, err)
 	require.Equal(r, b.rows(), c.Rows())
 	require.Equal(r, [2]any{bounces, fields}, [2]any{c.Bounces, c.Fields})
 	return r.readChains(c)
-}
-
-func asBytes[T cuda.Scalar](t testing.TB, v cuda.Slice[T]) cuda.Slice[uint8] {
-	t.Helper()
-	if v.IsNil() {
-		return cuda.Slice[uint8]{}
-	}
-	b, err := cuda.Reinterpret[uint8](v)
-	require.NoError(t, err)
-	return b
 }
 
 type chainCase struct {
@@ -233,12 +217,14 @@ func requireChain(t testing.TB, c chains, row int, want []slot, size float64) {
 }
 
 func TestReflectClosedForms(t *testing.T) {
-	for _, c := range chainCases() {
-		t.Run(c.id, func(t *testing.T) {
-			got := build(t, c.mesh()).reflect(c.ray, c.bounces, scene.ChainAll)
-			requireChain(t, got, 0, c.want, c.size)
-		})
-	}
+	onBackends(t, func(t *testing.T, open func(...scene.Mesh) *rig) {
+		for _, c := range chainCases() {
+			t.Run(c.id, func(t *testing.T) {
+				got := open(c.mesh()).reflect(c.ray, c.bounces, scene.ChainAll)
+				requireChain(t, got, 0, c.want, c.size)
+			})
+		}
+	})
 }
 
 // R10: the grazing reflection at large coordinates, rotated, does not meet its own
@@ -254,18 +240,20 @@ func TestR10GrazingFarOff(t *testing.T) {
 		return q
 	}
 	far := [3]float64{300, -200, 500}
-	for i, scale := range []float64{1, 1, 30, 1000} {
-		angle := 1 + .37*float64(i)
-		mesh := meshFloor()
-		for k := 0; k < len(mesh.Vertices); k += 3 {
-			v := place([3]float64{float64(mesh.Vertices[k]), float64(mesh.Vertices[k+1]), 0}, angle, scale, far)
-			copy(mesh.Vertices[k:], v[:])
+	onBackends(t, func(t *testing.T, open func(...scene.Mesh) *rig) {
+		for i, scale := range []float64{1, 1, 30, 1000} {
+			angle := 1 + .37*float64(i)
+			mesh := meshFloor()
+			for k := 0; k < len(mesh.Vertices); k += 3 {
+				v := place([3]float64{float64(mesh.Vertices[k]), float64(mesh.Vertices[k+1]), 0}, angle, scale, far)
+				copy(mesh.Vertices[k:], v[:])
+			}
+			b := batch{}
+			b.add(place([3]float64{.5, -.25, 1e-3}, angle, scale, far), place([3]float64{1, 0, -1e-3}, angle, 1, [3]float64{}))
+			got := open(mesh).reflect(b, 3, scene.ChainCore)
+			require.Equal(t, []uint8{1, 0, 0}, got.valid, "scale %v", scale)
 		}
-		b := batch{}
-		b.add(place([3]float64{.5, -.25, 1e-3}, angle, scale, far), place([3]float64{1, 0, -1e-3}, angle, 1, [3]float64{}))
-		got := build(t, mesh).reflect(b, 3, scene.ChainCore)
-		require.Equal(t, []uint8{1, 0, 0}, got.valid, "scale %v", scale)
-	}
+	})
 }
 
 // requireModel compares all slots with the model bit by bit, and those that are certain
@@ -398,25 +386,28 @@ func TestReflectOddRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 1))
 	m := join(randomSoup(rng, 60, .5), moved(scaled(unitCube(), 1.5), vec{-.25, -.25, -.25}))
 	b := oddBatch(rng, 400)
-	got := build(t, m).reflect(b, 3, scene.ChainAll)
-	requireModel(t, got, m, b)
+	onBackends(t, func(t *testing.T, open func(...scene.Mesh) *rig) {
+		requireModel(t, open(m).reflect(b, 3, scene.ChainAll), m, b)
+	})
 }
 
 // R5 with the most bounces: the pattern goes on, images move away by four metres a
 // round.
 func TestReflectSixtyFourBounces(t *testing.T) {
-	got := build(t, meshTwo()).reflect(ray(vec{.3, -.2, .5}, vec{.05, 0, -1}), 64, scene.ChainAll)
-	require.Equal(t, 64, got.length(0))
-	for k := range 64 {
-		s := got.slot(0, k)
-		image := float32(-.5 - 2*float32(k))
-		if k%2 == 1 {
-			image = .5 + 2*float32(k+1)
+	onBackends(t, func(t *testing.T, open func(...scene.Mesh) *rig) {
+		got := open(meshTwo()).reflect(ray(vec{.3, -.2, .5}, vec{.05, 0, -1}), 64, scene.ChainAll)
+		require.Equal(t, 64, got.length(0))
+		for k := range 64 {
+			s := got.slot(0, k)
+			image := float32(-.5 - 2*float32(k))
+			if k%2 == 1 {
+				image = .5 + 2*float32(k+1)
+			}
+			require.InDelta(t, image, s.image[2], 1e-4, "bounce %d", k)
+			require.InDelta(t, .325+.1*float32(k), s.p[0], 1e-4, "bounce %d", k)
+			require.Equal(t, float32(2*(k%2)), s.p[2])
 		}
-		require.InDelta(t, image, s.image[2], 1e-4, "bounce %d", k)
-		require.InDelta(t, .325+.1*float32(k), s.p[0], 1e-4, "bounce %d", k)
-		require.Equal(t, float32(2*(k%2)), s.p[2])
-	}
+	})
 }
 
 func TestR14Sizes(t *testing.T) {

@@ -57,7 +57,7 @@ struct ChainOfHits {
     {
         const float t_min = bounce == 0 ? RAY_T_MIN : 0.0f;
         if (t >= t_min && (t < s.best.t || (t == s.best.t && precedes(id, s.best.id)))) {
-            s.best = Winner{t, (i32)s.slot};
+            s.best = Winner{plus_zero(t), (i32)s.slot}; // boxes are culled by the sign of a difference
         }
     }
 
