@@ -16,7 +16,7 @@ import (
 //
 // Geometry that is refused (*ArgumentError, *LimitError), a lack of memory and
 // the end of ctx leave the scene as it was. Any other failure of the device makes
-// it failed. Cost: one upload; the edges of meshes, which the host lists; a tree build
+// it failed. Cost: an upload of what is on the host; the edges of meshes, which the host lists; a tree build
 // on the device, milliseconds per million triangles and about 200 bytes per triangle
 // for its time (Options.Builder; the first use of OptiX in a process takes a second or
 // so more). Build waits for the device.
@@ -101,15 +101,17 @@ func (s *Scene) failed(op string, err error) error {
 	return err
 }
 
-// part is the geometry of one shape that Build works with. An instance shares faces
-// and topology with its owner and has no vertices on the host.
+// part is the geometry of one shape that Build works with. Vertices are on the host
+// or, in device, on the device, where they stay. An instance shares faces and topology
+// with its owner and has neither.
 type part struct {
 	vertices []float32
+	device   cuda.Slice[float32]
 	faces    []int32
 	topology *topology
 }
 
-// gather collects validated host geometry of every shape.
+// gather collects validated geometry of every shape.
 func (s *Scene) gather(ctx context.Context) ([]part, error) {
 	var vertices, faces int64
 	for _, m := range s.meshes {
@@ -129,7 +131,7 @@ func (s *Scene) gather(ctx context.Context) ([]part, error) {
 		}
 		var err error
 		parts[i] = part{faces: m.faces, topology: m.topology}
-		if parts[i].vertices, err = s.currentVertices(ctx, i); err != nil {
+		if parts[i].vertices, parts[i].device, err = s.currentVertices(i); err != nil {
 			return nil, err
 		}
 		if m.faces == nil {
@@ -141,24 +143,21 @@ func (s *Scene) gather(ctx context.Context) ([]part, error) {
 	return parts, extractAll(s.meshes, parts)
 }
 
-// currentVertices is the host form of mesh i's vertices with staged ones applied.
-func (s *Scene) currentVertices(ctx context.Context, i int) ([]float32, error) {
+// currentVertices is mesh i's vertices with staged ones applied, where they are.
+func (s *Scene) currentVertices(i int) (host []float32, device cuda.Slice[float32], err error) {
 	m := s.meshes[i]
 	switch {
 	case m.staged != nil:
-		return m.staged, nil
+		return m.staged, device, nil
 	case !m.stagedDevice.IsNil():
-		return cuda.Download(ctx, s.stream, m.stagedDevice)
+		return nil, m.stagedDevice, nil
 	case m.vertices != nil:
-		return m.vertices, nil
+		return m.vertices, device, nil
 	case !m.fromVertices.IsNil():
-		return cuda.Download(ctx, s.stream, m.fromVertices)
+		return nil, m.fromVertices, nil
 	}
-	committed, err := s.tables.vertexRange(i)
-	if err != nil {
-		return nil, err
-	}
-	return cuda.Download(ctx, s.stream, committed)
+	device, err = s.tables.vertexRange(i)
+	return nil, device, err
 }
 
 func (t *tables) vertexRange(i int) (cuda.Slice[float32], error) {
@@ -202,7 +201,7 @@ func extractAll(meshes []*mesh, parts []part) error {
 // newTables uploads the geometry, builds its search and waits until both are
 // complete.
 func (s *Scene) newTables(ctx context.Context, backend Backend, parts []part) (t *tables, box bounds, err error) {
-	t, vertices, faces, ids, offsets := layOut(s.meshes, parts)
+	t, faces, ids, offsets := layOut(s.meshes, parts)
 	defer func() {
 		if err != nil {
 			err = firstError(err, s.freeTables(t))
@@ -210,7 +209,7 @@ func (s *Scene) newTables(ctx context.Context, backend Backend, parts []part) (t
 		}
 	}()
 	err = firstError(
-		s.placeVertices(ctx, t, vertices),
+		s.placeVertices(ctx, t, parts),
 		upload(ctx, s, &t.faces, faces),
 		upload(ctx, s, &t.shapeIDs, ids),
 		upload(ctx, s, &t.faceOffsets, offsets),
@@ -225,8 +224,8 @@ func (s *Scene) newTables(ctx context.Context, backend Backend, parts []part) (t
 	return t, box, err
 }
 
-// layOut joins the parts into global tables. The vertices of instances stay zero.
-func layOut(meshes []*mesh, parts []part) (t *tables, vertices []float32, faces, ids, offsets []int32) {
+// layOut joins the parts into global tables.
+func layOut(meshes []*mesh, parts []part) (t *tables, faces, ids, offsets []int32) {
 	t = &tables{shapes: make([]shape, len(parts))}
 	for i, p := range parts {
 		h := shape{
@@ -239,16 +238,14 @@ func layOut(meshes []*mesh, parts []part) (t *tables, vertices []float32, faces,
 		t.faceCount += h.faceCount
 		t.edgeCount += len(p.topology.edges)
 	}
-	vertices = make([]float32, 3*t.vertexCount)
 	ids = make([]int32, 0, t.faceCount)
-	for i, p := range parts {
-		copy(vertices[3*t.shapes[i].vertexOffset:], p.vertices)
+	for i := range parts {
 		offsets = append(offsets, int32(t.shapes[i].faceOffset))
 		for range t.shapes[i].faceCount {
 			ids = append(ids, int32(i))
 		}
 	}
-	return t, vertices, globalFaces(t, parts), ids, offsets
+	return t, globalFaces(t, parts), ids, offsets
 }
 
 // globalFaces is the faces of all parts with global vertex ids.

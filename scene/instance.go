@@ -3,6 +3,7 @@ package scene
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/raymux/raymux/cuda"
 )
@@ -185,35 +186,50 @@ func (s *Scene) moveInstance(sc cuda.Scope, t *tables, m move, fault uint64) err
 	})
 }
 
-// placeVertices fills the vertex table of t: meshes from the host form of the whole
-// table, instances from their owners.
-func (s *Scene) placeVertices(ctx context.Context, t *tables, vertices []float32) error {
+// placeVertices fills the vertex table of t: meshes from where their vertices are,
+// instances from their owners.
+func (s *Scene) placeVertices(ctx context.Context, t *tables, parts []part) error {
 	if err := allocate(s, &t.vertices, 3*t.vertexCount); err != nil {
 		return err
 	}
 	var moves []move
-	for i := 0; i < len(t.shapes); i++ {
-		if s.meshes[i].instance != nil {
-			to, err := t.vertexRange(i)
-			if err != nil {
-				return err
-			}
-			moves = append(moves, move{i, to})
-			continue
-		}
-		// Meshes in a row are copied at once.
-		begin := 3 * t.shapes[i].vertexOffset
-		for i+1 < len(t.shapes) && s.meshes[i+1].instance == nil {
-			i++
-		}
-		end := 3 * (t.shapes[i].vertexOffset + t.shapes[i].vertexCount)
-		to, err := t.vertices.Sub(begin, end)
+	for i := 0; i < len(parts); i++ {
+		to, err := t.vertexRange(i)
 		if err != nil {
 			return err
 		}
-		if err := cuda.CopyIn(ctx, s.stream, to, vertices[begin:end]); err != nil {
-			return err
+		switch {
+		case s.meshes[i].instance != nil:
+			moves = append(moves, move{i, to})
+		case parts[i].vertices == nil:
+			if err := cuda.CopyAsync(s.stream, to, parts[i].device); err != nil {
+				return err
+			}
+		default:
+			last, err := s.uploadVertices(ctx, t, parts, i)
+			if err != nil {
+				return err
+			}
+			i = last
 		}
 	}
 	return s.moveInstances(ctx, "Build", t, moves)
+}
+
+// uploadVertices copies the vertices of part i and of those that follow it on the
+// host at once, and returns the last of them.
+func (s *Scene) uploadVertices(ctx context.Context, t *tables, parts []part, i int) (last int, err error) {
+	vertices := parts[i].vertices
+	for last = i; last+1 < len(parts) && parts[last+1].vertices != nil; last++ {
+		if last == i {
+			vertices = slices.Clone(vertices)
+		}
+		vertices = append(vertices, parts[last+1].vertices...)
+	}
+	begin := 3 * t.shapes[i].vertexOffset
+	to, err := t.vertices.Sub(begin, begin+len(vertices))
+	if err != nil {
+		return last, err
+	}
+	return last, cuda.CopyIn(ctx, s.stream, to, vertices)
 }
