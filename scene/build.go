@@ -16,10 +16,10 @@ import (
 //
 // Geometry that is refused (*ArgumentError, *LimitError), a lack of memory and
 // the end of ctx leave the scene as it was. Any other failure of the device makes
-// it failed. Cost: an upload of what is on the host; the edges of meshes, which the host lists; a tree build
-// on the device, milliseconds per million triangles and about 200 bytes per triangle
-// for its time (Options.Builder; the first use of OptiX in a process takes a second or
-// so more). Build waits for the device.
+// it failed. Cost: an upload of what is on the host; the edges of meshes, which the
+// host lists; a tree build on the device, milliseconds per million triangles and about
+// 200 bytes per triangle for its time (see Options.Builder; the first use of OptiX in
+// a process takes a second or so more). Build waits for the device.
 func (s *Scene) Build(ctx context.Context) error {
 	if err := s.turns.exclude(ctx); err != nil {
 		return err
