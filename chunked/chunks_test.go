@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPipelines(t *testing.T) {
+func TestChunkedPipelines(t *testing.T) {
 	for _, c := range []struct {
 		rows       int64
 		weights    []float64
@@ -46,7 +46,7 @@ func TestPipelines(t *testing.T) {
 	}
 }
 
-func TestSubmission(t *testing.T) {
+func TestChunkedSubmission(t *testing.T) {
 	p := plan(t, input(intersect(), 33, 2))
 	require.Equal(t, []chunked.Chunk{
 		{Seq: 0, Position: 1, Begin: 16, End: 21, Slot: 0, Retire: 1},
@@ -65,7 +65,7 @@ func TestSubmission(t *testing.T) {
 
 // Sizes on request: the plan's size is that or the whole batch, and every
 // shard is cut by it.
-func TestRequestedSizes(t *testing.T) {
+func TestChunkedRequestedSizes(t *testing.T) {
 	for _, c := range []struct {
 		size   int64
 		counts [3][]int // by the number of devices
@@ -96,7 +96,7 @@ func TestRequestedSizes(t *testing.T) {
 }
 
 // The order in which a hook gets the chunks.
-func TestStreams(t *testing.T) {
+func TestChunkedStreams(t *testing.T) {
 	for _, c := range []struct {
 		devices int
 		size    int64
@@ -122,7 +122,7 @@ func TestStreams(t *testing.T) {
 }
 
 // An empty batch has no chunk, whatever the options are.
-func TestEmptyBatch(t *testing.T) {
+func TestChunkedEmptyBatch(t *testing.T) {
 	for _, op := range []chunked.Op{intersect(), paths(4), direct(10, 0)} {
 		for _, hook := range []bool{false, true} {
 			for n := 1; n <= 3; n++ {
@@ -145,7 +145,7 @@ func TestEmptyBatch(t *testing.T) {
 
 // One launch has at most 2^30 rows. A single-device call that needs more is
 // chunked; other kinds have more chunks.
-func TestLargestLaunch(t *testing.T) {
+func TestChunkedLargestLaunch(t *testing.T) {
 	const limit = chunked.MaxLaunchRows
 	for _, c := range []struct {
 		op      chunked.Op

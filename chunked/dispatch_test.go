@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFloors(t *testing.T) {
+func TestChunkedFloors(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		op       chunked.Op
@@ -39,7 +39,7 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-func TestDispatch(t *testing.T) {
+func TestChunkedDispatch(t *testing.T) {
 	direct64 := direct(100, 0)
 	for _, c := range []struct {
 		name    string
@@ -116,7 +116,7 @@ func TestChunkedIgnoresTheFloor(t *testing.T) {
 	}
 }
 
-func TestWindows(t *testing.T) {
+func TestChunkedWindows(t *testing.T) {
 	in := input(direct(1, 0), 64, 2)
 	in.Begin = 7
 	require.Equal(t, []chunked.Range{{Begin: 7, End: 39}, {Begin: 39, End: 71}}, plan(t, in).Shards)
@@ -125,7 +125,7 @@ func TestWindows(t *testing.T) {
 }
 
 // Shards of a SourceLane operation are whole transmitters.
-func TestTransmitters(t *testing.T) {
+func TestChunkedTransmitters(t *testing.T) {
 	in := input(paths(2*2), 5*2*2, 2)
 	require.Equal(t, []chunked.Range{{Begin: 0, End: 8}, {Begin: 8, End: 20}}, plan(t, in).Shards)
 	in.Op, in.Rows = paths(1), 5
@@ -134,7 +134,7 @@ func TestTransmitters(t *testing.T) {
 
 // Weights come from the call, the operation's key, its family, the base, in
 // this order, and a plan has its own copy.
-func TestWeightSources(t *testing.T) {
+func TestChunkedWeightSources(t *testing.T) {
 	o := chunked.Options{Weights: []float64{1, 2}, MinRaysPerDevice: 1,
 		OperationWeights: map[string][]float64{"intersect_full": {3, 1}, "intersect": {1, 3}, "visible": {1, 0}}}
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ func budgeted(op chunked.Op, rows int64, devices int, budget int64, hook bool) c
 	return in
 }
 
-func TestBudgets(t *testing.T) {
+func TestChunkedBudgets(t *testing.T) {
 	t.Run("result held whole", func(t *testing.T) {
 		p := plan(t, budgeted(intersect(), 4194304, 2, 1<<30, false))
 		require.Equal(t, int64(318767104), p.PerDevice[0].Fixed)
@@ -84,7 +84,7 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-func TestBudgetErrors(t *testing.T) {
+func TestChunkedBudgetErrors(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		in      chunked.Input
@@ -120,7 +120,7 @@ func TestBudgetErrors(t *testing.T) {
 	}
 }
 
-func TestChunkErrors(t *testing.T) {
+func TestChunkedChunkErrors(t *testing.T) {
 	in := budgeted(intersect(), 33, 1, 1595, true)
 	in.Devices, in.Options.ChunkRays = []int{5}, 7
 	_, err := chunked.BuildPlan(in)
@@ -134,7 +134,7 @@ func TestChunkErrors(t *testing.T) {
 // A tape that is returned is that of the whole batch. Under a budget it is
 // refused for several chunks of a device, but not with a hook, which takes the
 // derivatives of each chunk.
-func TestTapeErrors(t *testing.T) {
+func TestChunkedTapeErrors(t *testing.T) {
 	for _, c := range []struct {
 		op     chunked.Op
 		budget int64
@@ -163,7 +163,7 @@ func TestTapeErrors(t *testing.T) {
 	}
 }
 
-func TestHookErrors(t *testing.T) {
+func TestChunkedHookErrors(t *testing.T) {
 	in := input(direct(1, 0), 33, 2)
 	in.Hook = true
 	_, err := chunked.BuildPlan(in)
@@ -173,7 +173,7 @@ func TestHookErrors(t *testing.T) {
 }
 
 // A list of too many chunks is refused before it is made.
-func TestTooManyChunks(t *testing.T) {
+func TestChunkedTooManyChunks(t *testing.T) {
 	many := map[string]func(*chunked.Input){
 		"ChunkRays":      func(in *chunked.Input) { in.Options.ChunkRays = 1 },
 		"MemoryBudget":   func(in *chunked.Input) { in.Options.MemoryBudget, in.Hook = 300, true },

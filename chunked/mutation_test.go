@@ -11,7 +11,7 @@ import (
 
 // A plan with any of these mistakes is noticed by the invariants: whatever the
 // call is, if the mistake changes its plan at all, the change is a violation.
-func TestBrokenPlans(t *testing.T) {
+func TestChunkedBrokenPlans(t *testing.T) {
 	mistakes := map[string]func(*rand.Rand, *chunked.Plan){
 		"a row of a shard goes to its neighbour": func(rng *rand.Rand, p *chunked.Plan) {
 			if k := rng.IntN(len(p.Shards)); k > 0 && p.Shards[k].Len() > 0 && p.Shards[k-1].Len() > 0 {

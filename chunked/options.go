@@ -59,8 +59,8 @@ func (o Options) Check(n int) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.OperationWeights)) {
 		name := fmt.Sprintf("OperationWeights[%q]", key)
-		if !isKey(key) {
-			return &OptionError{name, fmt.Sprintf("no such operation: the keys are %v", Keys)}
+		if _, ok := Family(key); !ok {
+			return &OptionError{name, fmt.Sprintf("no such operation: the keys are %v", Keys())}
 		}
 		if err := CheckWeights(name, o.OperationWeights[key], n); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 
 // Every field that no plan can use is refused by name, in order: of two that
 // cannot be used the first counts.
-func TestOptionErrors(t *testing.T) {
+func TestChunkedOptionErrors(t *testing.T) {
 	rising := []struct {
 		option, text string
 		spoil        func(*chunked.Options)
@@ -51,7 +51,7 @@ func TestOptionErrors(t *testing.T) {
 	require.Equal(t, [3]int{262144, 262144, 4}, [3]int{chunked.DefaultMinRows, chunked.DefaultMinLanes, chunked.DefaultPipelineChunks})
 }
 
-func TestInputErrors(t *testing.T) {
+func TestChunkedInputErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		option string
 		spoil  func(*chunked.Input)
@@ -84,7 +84,7 @@ func TestInputErrors(t *testing.T) {
 }
 
 // Families and exact keys are accepted, and a number where a key has one.
-func TestOperationKeys(t *testing.T) {
+func TestChunkedOperationKeys(t *testing.T) {
 	for key, ok := range map[string]bool{
 		"intersect": true, "intersect_reduced": true, "visible_chain": true, "trace_reflections": true, "accum_dfr_direct": true,
 		"trace_reflections:1": true, "trace_reflections:64": true, "nearest_edges:1": true, "nearest_edges:16": true,
@@ -102,8 +102,22 @@ func TestOperationKeys(t *testing.T) {
 	}
 }
 
+func TestChunkedFamilies(t *testing.T) {
+	for key, family := range map[string]string{
+		"intersect": "intersect", "intersect_full": "intersect", "nearest_edge_ray": "nearest_edge", "nearest_edges:3": "nearest_edges",
+		"visible": "visible", "visible_chain": "visible_chain", "trace_reflections:8": "trace_reflections", "trace_reflections:65": "",
+		"accum_dfr_direct": "accum_dfr_direct", "trace_reflections:B": "", "x": "",
+	} {
+		got, ok := chunked.Family(key)
+		require.Equal(t, family, got, key)
+		require.Equal(t, family != "", ok, key)
+	}
+	require.Contains(t, chunked.Keys(), "nearest_edges:k")
+	require.Len(t, chunked.Keys(), 21)
+}
+
 // Names survive text, and others are refused.
-func TestNames(t *testing.T) {
+func TestChunkedNames(t *testing.T) {
 	for _, v := range []chunked.Transport{chunked.Auto, chunked.Direct, chunked.Copy, chunked.Host} {
 		var back chunked.Transport
 		text, err := json.Marshal(v)

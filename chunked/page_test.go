@@ -45,10 +45,10 @@ func pagePlans() map[string]chunked.Input {
 
 // The page shows what the planner says now. After a change that is meant,
 //
-//	go test ./chunked -run TestPage -update
+//	go test ./chunked -run TestChunkedPage -update
 //
 // writes it anew.
-func TestPage(t *testing.T) {
+func TestChunkedPage(t *testing.T) {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	plans, shown := pagePlans(), map[string]bool{}
@@ -72,5 +72,5 @@ func TestPage(t *testing.T) {
 		require.NoError(t, os.WriteFile(page, want, 0o644))
 		return
 	}
-	require.Equal(t, string(want), string(text), "go test ./chunked -run TestPage -update")
+	require.Equal(t, string(want), string(text), "go test ./chunked -run TestChunkedPage -update")
 }

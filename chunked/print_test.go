@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestString(t *testing.T) {
+func TestChunkedString(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		in   func() chunked.Input
@@ -62,7 +62,7 @@ func TestString(t *testing.T) {
 }
 
 // The names of the fields are what others read.
-func TestPlanJSON(t *testing.T) {
+func TestChunkedPlanJSON(t *testing.T) {
 	in := budgeted(chains(2), 5, 2, 99*2, true)
 	in.Begin = 3
 	text, err := json.Marshal(plan(t, in))

@@ -150,7 +150,7 @@ func refusal(in chunked.Input, err error) error {
 	return nil
 }
 
-func TestRandomPlans(t *testing.T) {
+func TestChunkedRandomPlans(t *testing.T) {
 	rounds := 1_000_000
 	if testing.Short() {
 		rounds = 50_000

@@ -46,7 +46,7 @@ var cuts = []struct {
 	{0, 8, []float64{5e-324, 5e-324}, []int64{4, 8}},
 }
 
-func TestSplit(t *testing.T) {
+func TestChunkedSplit(t *testing.T) {
 	for _, c := range cuts {
 		require.NoError(t, checkCut(chunked.Split, c.begin, c.n, c.w, c.ends))
 	}
@@ -127,7 +127,7 @@ func randomWeights(rng *rand.Rand, n int) []float64 {
 	return w
 }
 
-func TestSplitProperties(t *testing.T) {
+func TestChunkedSplitProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		w := randomWeights(rng, 1+rng.IntN(8))
@@ -157,7 +157,7 @@ func broken(end func(n, c, w float64) float64) splitter {
 }
 
 // The tests above notice every one of these mistakes.
-func TestBrokenSplitters(t *testing.T) {
+func TestChunkedBrokenSplitters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, split := range map[string]splitter{
 		"rounds up":               broken(func(n, c, w float64) float64 { return math.Ceil(n * c / w) }),
@@ -204,7 +204,7 @@ func TestBrokenSplitters(t *testing.T) {
 	}
 }
 
-func TestCheckWeights(t *testing.T) {
+func TestChunkedCheckWeights(t *testing.T) {
 	for name, w := range map[string][]float64{
 		"count": {1}, "negative": {1, -1}, "NaN": {1, math.NaN()}, "infinite": {1, math.Inf(1)},
 		"zero": {0, 0}, "overflow": {1e308, 1e308},
