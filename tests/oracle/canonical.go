@@ -11,17 +11,19 @@ import "math"
 // functions by a compensated difference of products) and rounds every
 // operation once, as the kernels must.
 type Canonical struct {
-	v [][3][3]float32
+	v      [][3][3]float32
+	noArea []bool // faces that are never hit
 }
 
 // NewCanonical makes a brute-force searcher over a mesh.
 func NewCanonical(vertices []float32, faces []int32) *Canonical {
-	c := &Canonical{v: make([][3][3]float32, len(faces)/3)}
+	c := &Canonical{v: make([][3][3]float32, len(faces)/3), noArea: make([]bool, len(faces)/3)}
 	for f := range c.v {
 		for k := range 3 {
 			i := 3 * int(faces[3*f+k])
 			c.v[f][k] = [3]float32{vertices[i], vertices[i+1], vertices[i+2]}
 		}
+		c.noArea[f] = noArea(&c.v[f])
 	}
 	return c
 }
@@ -43,7 +45,7 @@ func (c *Canonical) search(o, d [3]float32, tmin, tmax float32, skip func(prim i
 	}
 	r := shear(o, d)
 	for f := range c.v {
-		if noArea(&c.v[f]) || skip != nil && skip(f) {
+		if c.noArea[f] || skip != nil && skip(f) {
 			continue
 		}
 		// Ids ascend, so an equal t later never wins.
