@@ -72,7 +72,6 @@ func TestVisibleArguments(t *testing.T) {
 	floats := func(n int) cuda.Slice[float32] { return toDevice(r, make([]float32, n)) }
 	ints := func(n int) cuda.Slice[int32] { return toDevice(r, make([]int32, n)) }
 	bytes := func(n int) cuda.Slice[uint8] { return toDevice(r, make([]uint8, n)) }
-	freed := floats(6)
 	freed, err := cuda.Upload(background, r.Stream(), make([]float32, 6))
 	require.NoError(t, err)
 	require.NoError(t, cuda.Free(freed))
