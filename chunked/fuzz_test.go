@@ -52,7 +52,7 @@ func FuzzBuildPlan(f *testing.F) {
 			err = nil
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v\ninput %+v\n%v", err, call, p)
 		}
 	})
 }

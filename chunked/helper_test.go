@@ -63,7 +63,7 @@ func plan(t *testing.T, in chunked.Input) chunked.Plan {
 	t.Helper()
 	p, err := chunked.BuildPlan(in)
 	require.NoError(t, err)
-	require.NoError(t, violation(in, p))
+	require.NoError(t, violation(in, p), "%+v\n%v", in, p)
 	return p
 }
 

@@ -14,7 +14,7 @@ import (
 func violation(in chunked.Input, p chunked.Plan) error {
 	for _, check := range []func(chunked.Input, chunked.Plan) error{partition, kind, sizes, order, slots, memory} {
 		if err := check(in, p); err != nil {
-			return fmt.Errorf("%w\ninput %+v\nplan %+v", err, in, p)
+			return err
 		}
 	}
 	return nil

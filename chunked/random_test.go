@@ -153,7 +153,7 @@ func refusal(in chunked.Input, err error) error {
 func TestChunkedRandomPlans(t *testing.T) {
 	rounds := 1_000_000
 	if testing.Short() {
-		rounds = 50_000
+		rounds = 20_000
 	}
 	rng := rand.New(rand.NewPCG(13, 19))
 	kinds, refused := map[chunked.Kind]int{}, map[string]int{}
@@ -163,13 +163,13 @@ func TestChunkedRandomPlans(t *testing.T) {
 		if err != nil {
 			refused[fmt.Sprintf("%T", err)]++
 			if err := refusal(in, err); err != nil {
-				t.Fatal(err, in)
+				t.Fatalf("%v\ninput %+v", err, in)
 			}
 			continue
 		}
 		kinds[p.Kind]++
 		if err := violation(in, p); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v\ninput %+v\n%v", err, in, p)
 		}
 		if i%4 == 0 {
 			if err := relations(rng, in, p); err != nil {

@@ -129,7 +129,7 @@ func randomWeights(rng *rand.Rand, n int) []float64 {
 
 func TestChunkedSplitProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 10_000 {
+	for range 5_000 {
 		w := randomWeights(rng, 1+rng.IntN(8))
 		require.NoError(t, checkSplit(chunked.Split, rng.Int64N(1000), rng.Int64N(1<<uint(rng.IntN(41))), w))
 	}
