@@ -100,6 +100,7 @@ func (q *reflectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin,
 		Normals: c.Normals.Addr(), Barycentric: c.Barycentric.Addr(),
 		Bounces: int32(c.Bounces),
 	}
+	p.Pool, p.Slots = s.tables.search.mirrors()
 	return s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.RowBegin, p.Count = begin, count
 		return launchRows(sc, s.kernels.finalizeChains, st, count, &p)
@@ -113,3 +114,5 @@ func (x *treeSearch) reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, pr
 	p := traceChainsParams{Rays: rays, PrimIDs: primIDs, Bounces: bounces}
 	return x.searchRows(sc, st, x.s.kernels.traceChains, &p.Search, cuda.ParamBytes(&p), begin, count)
 }
+
+func (x *treeSearch) mirrors() (pool, slots uint64) { return x.pool.Addr(), x.slots.Addr() }

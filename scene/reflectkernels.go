@@ -20,6 +20,8 @@ type traceChainsParams struct {
 type finalizeChainsParams struct {
 	Rays         rayColumns
 	Surfaces     surfaces
+	Pool         uint64
+	Slots        uint64
 	PrimIDs      uint64
 	Valid        uint64
 	T            uint64

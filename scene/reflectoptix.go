@@ -47,3 +47,5 @@ func (x *optixSearch) reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, p
 		})
 	})
 }
+
+func (x *optixSearch) mirrors() (pool, slots uint64) { return 0, 0 }

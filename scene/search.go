@@ -36,6 +36,9 @@ type search interface {
 	// timed builds the structures once more, refits them and throws them away, with
 	// marks before, between and behind the two, and waits.
 	timed(ctx context.Context, marks [3]*cuda.Event) error
+	// mirrors is where triangles lie in one piece, as tree.cuh says: a pool, and the slot
+	// of each face in it; zeros where there is no such thing.
+	mirrors() (pool, slots uint64)
 	// origin says where the structures come from: built, copied, relocated or
 	// rebuilt.
 	origin() string

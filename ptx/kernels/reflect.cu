@@ -13,6 +13,16 @@ struct TraceChainsParams {
     i32 bounces;
 };
 
+// What is in the slot of a triangle, in one piece.
+__device__ __forceinline__ Mirror load_mirror(const Triangle* t)
+{
+    const float4 a = __ldg(&t->a);
+    const float4 b = __ldg(&t->b);
+    const float4 c = __ldg(&t->c);
+    const float4 n = __ldg(&t->n);
+    return Mirror{{a.x, a.y, a.z}, {b.x, b.y, b.z}, {c.x, c.y, c.z}, {n.x, n.y, n.z}, c.w};
+}
+
 // Origin and direction of every lane's leg. A search needs all registers that a thread
 // has, and these six values only when it has ended.
 __shared__ float chain_legs[6][SEARCH_THREADS];
@@ -66,10 +76,9 @@ struct ChainOfHits {
         i32* const ids = p.prim_ids + row * p.bounces;
         if (s.best.id >= 0) {
             const Triangle* const winner = (const Triangle*)p.search.pool + s.best.id;
-            const float4 a = __ldg(&winner->a);
-            ids[bounce++] = __float_as_int(a.w);
+            ids[bounce++] = __float_as_int(__ldg(&winner->a.w));
             s.best.id = -1;
-            if (bounce < p.bounces && next_leg(s, a, winner)) {
+            if (bounce < p.bounces && next_leg(s, load_mirror(winner))) {
                 return true;
             }
         }
@@ -87,12 +96,8 @@ struct ChainOfHits {
 
     // What bounce_off does, without t: a leg that has none ends the chain in finalize.
     // The axes of the last search are those of the leg, only its origin was elsewhere.
-    __device__ __forceinline__ bool next_leg(Search& s, float4 a, const Triangle* winner)
+    __device__ __forceinline__ bool next_leg(Search& s, Mirror m)
     {
-        const float4 b = __ldg(&winner->b);
-        const float4 c = __ldg(&winner->c);
-        const float4 n = __ldg(&winner->n);
-        Mirror m = {{a.x, a.y, a.z}, {b.x, b.y, b.z}, {c.x, c.y, c.z}, {n.x, n.y, n.z}, c.w};
         const u32 lane = threadIdx.x;
         s.frame.o = f32x3{chain_legs[0][lane], chain_legs[1][lane], chain_legs[2][lane]};
         f32x3 d = {chain_legs[3][lane], chain_legs[4][lane], chain_legs[5][lane]};
@@ -120,10 +125,14 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8)
 }
 
 // Columns that were not asked for are null. prim_ids holds the winners and stays as it
-// is but for the end of a chain that another tracer took too far.
+// is but for the end of a chain that another tracer took too far. Triangles come from the
+// slots of the tree where there is one, and slots is null where there is not: gathers are
+// what finalize waits for.
 struct FinalizeChainsParams {
     RayColumns rays;
     Surfaces surfaces;
+    const Triangle* pool;
+    const i32* slots; // of each face
     i32* prim_ids;
     u8* valid;
     float* t;
@@ -136,7 +145,8 @@ struct FinalizeChainsParams {
     i32 bounces;
 };
 
-extern "C" __global__ void __launch_bounds__(128) finalize_chains(const __grid_constant__ FinalizeChainsParams p)
+// Eight blocks per multiprocessor leave 64 registers.
+extern "C" __global__ void __launch_bounds__(128, 8) finalize_chains(const __grid_constant__ FinalizeChainsParams p)
 {
     const i64 i = launch_row();
     if (i >= p.count) {
@@ -154,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(128) finalize_chains(const __grid_c
         SurfaceHit h;
         Mirror m;
         if (alive && winner >= 0) {
-            m = load_mirror(p.surfaces, winner);
+            m = p.slots ? load_mirror(p.pool + __ldg(p.slots + winner)) : load_mirror(p.surfaces, winner);
             alive = bounce_off(h, m, o, d);
             // A winner of our own search lies in the interval of the first leg. The t of
             // one that another tracer found may not.
