@@ -123,7 +123,18 @@ func (s *Stream) wait(e *Event) error {
 		return errClosed("event")
 	}
 	defer e.gate.exit()
-	return s.c.check("cuStreamWaitEvent", s.c.api().StreamWaitEvent(s.h, e.h, 0))
+	r := s.c.api().StreamWaitEvent(s.h, e.h, 0)
+	if r.Sticky() && e.c.dev != s.c.dev {
+		// One of the two devices is lost. The event's own device says whether it is it.
+		err := e.c.with(func() error {
+			_, err := e.c.ready("cuEventQuery", e.c.api().EventQuery(e.h))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.c.check("cuStreamWaitEvent", r)
 }
 
 // Record marks the end of the work enqueued so far with e, which must be of the

@@ -2,6 +2,7 @@ package multi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -84,7 +85,11 @@ func (r *replica) release() error {
 	if r.scene != nil {
 		errs = append(errs, r.scene.Close())
 	}
-	return r.fail("closing", firstError(errs))
+	err := firstError(errs)
+	if errors.Is(err, cuda.ErrDeviceLost) { // what was there is gone
+		return nil
+	}
+	return r.fail("closing", err)
 }
 
 func (s *Scene) master() *replica { return s.replicas[0] }
