@@ -50,7 +50,7 @@ var deviceTrees = map[string]int64{"bits": treeByBits, "nearness": treeByNearnes
 func TestDeviceTreesHoldEveryTriangleOnce(t *testing.T) {
 	c := gputest.Open(t, 1, nil).Context(t, 0)
 	for name, tree := range deviceTrees {
-		for _, n := range []int{1, 2, 3, 7, 8, 9, 16, 17, 18, 31, 32, 33, 100, 1000, 5003} {
+		for _, n := range []int{1, 2, 3, 8, 9, 16, 17, 33, 100, 5003} {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
 				v, f := soup(uint64(n), n, 0.05)
 				s, x := grow(t, c, v, f, tree)

@@ -311,9 +311,7 @@ __device__ __forceinline__ u32 join_clusters(const ClimbParams& p, u8* survivors
         p.state->root[1] = branch;
         p.state->cost[1] = plan.least[0];
     }
-    // What every lane has written is seen before the range is handed on.
-    __threadfence();
-    __syncwarp();
+    __syncwarp(); // what all lanes have written, the one that climbs on publishes
     return n;
 }
 

@@ -146,6 +146,10 @@ struct Range {
     u32 first, last;
 };
 
+// What this thread wrote, or has seen by way of barriers, is seen by whoever sees what
+// it does next. Weaker than __threadfence, which puts all fences of a device in order.
+__device__ __forceinline__ void publish() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
 // Where a range ends up when both halves of the node above have arrived. gaps[i] is
 // the highest bit in which the keys of leaves i and i+1 differ, so the range is
 // joined with the neighbour across its smaller gap. The first half to arrive leaves
@@ -156,14 +160,13 @@ __device__ __forceinline__ bool join(Range& r, u32 leaf_count, const u8* gaps, u
 {
     from_left = r.first == 0 || (r.last != leaf_count - 1 && gaps[r.last] < gaps[r.first - 1]);
     gap = from_left ? r.last : r.first - 1;
-    // What this half consists of has to be seen by whoever comes second.
-    __threadfence();
+    publish(); // what this half consists of
     const u64 mine = (u64)(from_left ? r.first : r.last) << 32 | note;
     const u64 other = atomicExch(meet + gap, mine);
     if (other == NOBODY) {
         return false;
     }
-    __threadfence();
+    publish(); // and the other half is seen from here on
     meet[gap] = NOBODY;
     (from_left ? r.last : r.first) = (u32)(other >> 32);
     other_note = (u32)other;
