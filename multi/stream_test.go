@@ -40,15 +40,19 @@ func streamingOn(t testing.TB, drv *cuda.Driver, devices int, chunk int64) *stre
 	for k := range devices {
 		ids = append(ids, k)
 	}
-	s := quick(t, drv, ids, anyFloor())
+	s, err := create(drv, ids, anyFloor(), 64)
+	require.NoError(t, err)
+	x := &streaming{Scene: s}
+	t.Cleanup(func() { require.NoError(t, x.Close()) }) // or what has taken its place
 	build(t, s, soup(rng, 30))
 	b := randomBatch(rng, 33)
 	b.tmax, b.active = nil, nil
-	want := answer(t, s, b, scene.All)
+	x.want = answer(t, s, b, scene.All)
 	rays, free := b.rays(t, s.Stream())
+	x.rays = rays
 	t.Cleanup(free)
 	s.opts.ChunkRays = chunk
-	return &streaming{s, rays, want}
+	return x
 }
 
 // stream is one call whose consumer is f.
@@ -307,5 +311,32 @@ func TestMultiResilienceLostInTheMiddle(t *testing.T) {
 		_, err = s.Intersect(bg, s.rays, scene.All)
 		require.ErrorIs(t, err, cuda.ErrDeviceLost)
 		require.NotErrorIs(t, err, ErrDiverged)
+
+		_, err = s.RebuildWithout(bg, 0)
+		require.ErrorIs(t, err, ErrDeviceList)
+		rest, err := s.RebuildWithout(bg, 1)
+		require.NoError(t, err)
+		require.Equal(t, []int{0, 2}, rest.Devices())
+		require.Len(t, rest.Links(), 2)
+		_, err = s.Intersect(bg, s.rays, scene.All)
+		require.ErrorIs(t, err, ErrClosed)
+		require.NoError(t, s.Close())
+		s.Scene = rest
+		s.requireHealthy(t, "without the lost device")
+		g, err := rest.GlobalGeometry(bg)
+		require.NoError(t, err)
+		require.NoError(t, rest.UpdateMeshVertices(0, g.Vertices))
+		require.NoError(t, rest.Sync(bg))
+		s.requireHealthy(t, "after Sync without the lost device")
 	}
+}
+
+// Weights follow their devices; a split that would leave nothing is dropped.
+func TestMultiPolicyWeightsWithout(t *testing.T) {
+	o := chunked.Options{Weights: []float64{1, 2, 3}, OperationWeights: map[string][]float64{"intersect": {0, 5, 0}, "visible": {4, 5, 6}}}
+	got := optionsWithout(o, 1)
+	require.Equal(t, []float64{1, 3}, got.Weights)
+	require.Equal(t, map[string][]float64{"visible": {4, 6}}, got.OperationWeights)
+	require.Len(t, o.OperationWeights, 2, "the options of the old set have changed")
+	require.Nil(t, optionsWithout(chunked.Options{Weights: []float64{0, 1}}, 1).Weights)
 }

@@ -1,0 +1,53 @@
+package multi
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/gputest"
+)
+
+// The driver calls of a warm call on two devices, which are most of its fixed cost.
+func TestMultiSceneDriverCalls(t *testing.T) {
+	rig, trace := traced(t, 2)
+	rng := rand.New(rand.NewPCG(91, 1))
+	if os.Getenv(gputest.CurrentVariable) != "" {
+		t.Skip("the number of changes depends on the context that is current")
+	}
+	s := quick(t, rig.Driver, ordinals(rig, 2), anyFloor())
+	build(t, s, soup(rng, 30))
+	rays, free := batch{o: make([]float32, 90), d: make([]float32, 90)}.rays(t, s.Stream())
+	defer free()
+	var hits *scene.Hits
+	for range 3 {
+		trace.Reset()
+		h, err := s.Intersect(bg, rays, scene.All, scene.Into(hits))
+		require.NoError(t, err)
+		hits = h
+	}
+	// An event and a wait at the start and at the end of the remote's part; one search on
+	// each device and one finalize of each part; the context changed to the master's, to
+	// the remote's and back from both.
+	require.Equal(t, map[string]int64{
+		"EventRecord": 2, "StreamWaitEvent": 2, "LaunchKernel": 4, "CtxSetCurrent": 4, "CtxGetCurrent": 8,
+	}, trace.Counts())
+	require.NoError(t, hits.Close())
+}
+
+func BenchmarkPlan(b *testing.B) {
+	rig, _ := traced(b, 2)
+	s := quick(b, rig.Driver, ordinals(rig, 2), Options{})
+	op := IntersectOp(scene.All, 24)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Plan(op, 1<<22); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func rngOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 99)) }
