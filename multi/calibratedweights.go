@@ -157,7 +157,8 @@ func (s *Scene) DeviceWeightsFor(key string) ([]float64, error) {
 	if err := checkKeyWeights(key, masterAlone(len(s.devices)), len(s.devices)); err != nil {
 		return nil, err
 	}
-	in := s.planInput(chunked.Op{Key: key, Family: familyOf(key)}, 0)
+	family, _ := chunked.Family(key)
+	in := s.planInput(chunked.Op{Key: key, Family: family}, 0)
 	in.Options = unrestricted(in.Options)
 	plan, err := chunked.BuildPlan(in)
 	return plan.Weights, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/scene"
@@ -98,18 +97,6 @@ func (p Probe) resolve(s *Scene) (Probe, error) {
 		}
 	}
 	return p, nil
-}
-
-// familyOf is the family of an operation key; most operations are one of their own.
-func familyOf(key string) string {
-	key, _, _ = strings.Cut(key, ":")
-	switch key {
-	case "intersect_full", "intersect_reduced":
-		return "intersect"
-	case "nearest_edge_ray":
-		return "nearest_edge"
-	}
-	return key
 }
 
 // builtInProbe traces random rays inside the box of the scene. It shows what the

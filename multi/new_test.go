@@ -88,7 +88,7 @@ func TestNoPeerAccess(t *testing.T) {
 	require.Contains(t, err.Error(), "AllowNoPeerAccess")
 
 	s := newScene(t, drv, []int{0, 1, 2}, Options{AllowNoPeerAccess: true})
-	require.Equal(t, chunked.Copy, s.Transport(), "the set uses the weakest answer of its pairs")
+	require.Equal(t, chunked.Host, s.Transport(), "the set uses the weakest answer of its pairs")
 	_, err = New(drv, []int{0, 2}, Options{AllowNoPeerAccess: true, Options: chunked.Options{Transport: chunked.Direct}})
 	require.ErrorIs(t, err, ErrNoPeer)
 	require.Equal(t, chunked.Direct, newScene(t, drv, []int{0, 1}, Options{}).Transport())

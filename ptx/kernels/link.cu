@@ -1,5 +1,5 @@
-// Self-test of one directed link between two devices, and an empty kernel that
-// measures what a launch costs. The pattern of a word is a function of its
+// Self-test of one directed link between two devices, the traffic of a search
+// without the search, and an empty kernel that measures what a launch costs. The pattern of a word is a function of its
 // index and of a seed, so a dropped, repeated, shifted or stale transfer shows
 // as a mismatch, which a constant pattern would hide.
 
@@ -16,6 +16,13 @@ struct PeerCheckParams {
     unsigned long long *mismatches; // one counter, the caller clears it
     unsigned seed;
     unsigned reserved;
+};
+
+struct PeerRowsParams {
+    const unsigned *origins;    // 3 count words, may lie in a peer's memory, as all
+    const unsigned *directions; // 3 count words
+    unsigned *winners;          // count words
+    unsigned long long count;   // rows
 };
 
 // The finaliser of a 64-bit mixer: every input bit reaches every output bit.
@@ -50,6 +57,17 @@ extern "C" __global__ void peer_check(const PeerCheckParams p) {
         wrong += p.src[i] != pattern(i, p.seed);
     if (wrong != 0)
         atomicAdd(p.mismatches, wrong);
+}
+
+// Reads 24 bytes and writes 4 bytes per row, in the pattern of a search that runs
+// on a peer's rows: one thread per row. Its time against that of copies of the
+// same bytes says which way of reaching the peer is the better one.
+extern "C" __global__ void peer_rows(const PeerRowsParams p) {
+    const unsigned long long i = first_index();
+    if (i >= p.count)
+        return;
+    const unsigned *o = p.origins + 3 * i, *d = p.directions + 3 * i;
+    p.winners[i] = o[0] ^ o[1] ^ o[2] ^ d[0] ^ d[1] ^ d[2];
 }
 
 extern "C" __global__ void empty() {
