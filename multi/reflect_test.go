@@ -109,6 +109,58 @@ func TestReflectionsWithOptix(t *testing.T) {
 	}
 }
 
+// Paths of a set are those that rows of one device have, and a remote part is merged.
+func TestPathsOfASet(t *testing.T) {
+	rig := gputest.Open(t, 2, nil)
+	s := newScene(t, rig.Driver, ordinals(rig, 2), anyFloor())
+	_, err := s.DedupReflections(bg, scene.Paths{Bounces: 1})
+	require.ErrorIs(t, err, scene.ErrNotReady)
+	build(t, s, room(rand.New(rand.NewPCG(54, 1))))
+	surfaces, err := s.PlanarSurfaces(bg)
+	require.NoError(t, err)
+	walls := surfaces[len(surfaces)-12:]
+	for i := range 6 {
+		require.Equal(t, walls[2*i], walls[2*i+1], "the halves of a wall")
+	}
+	b := randomBatch(rand.New(rand.NewPCG(55, 1)), 60)
+	b.tmax, b.active = nil, nil
+	rays, free := b.rays(t, s.Stream())
+	defer free()
+	c, err := s.TraceReflections(bg, rays, 1, scene.ChainCore)
+	require.NoError(t, err)
+	ids, err := cuda.Download(bg, s.Stream(), c.PrimIDs)
+	require.NoError(t, err)
+	key := upload(t, s.Stream(), make([]int32, c.Rows()))
+	canonical := upload(t, s.Stream(), surfaces)
+	u, err := s.DedupReflections(bg, scene.Paths{PrimIDs: c.PrimIDs, Bounces: 1, SourceKey: key, Canonical: canonical})
+	require.NoError(t, err)
+	merged, err := s.MergeUnique(bg, canonical, u)
+	require.NoError(t, err)
+	want := map[int32]int64{} // rows by surface
+	for _, id := range ids {
+		if id >= 0 {
+			want[surfaces[id]]++
+		}
+	}
+	require.Greater(t, len(want), 5)
+	for _, v := range []*scene.UniqueChains{u, merged} {
+		got := map[int32]int64{}
+		first, err := cuda.Download(bg, s.Stream(), v.PrimIDs)
+		require.NoError(t, err)
+		count, err := cuda.Download(bg, s.Stream(), v.DiscoveryCount)
+		require.NoError(t, err)
+		for g := range first {
+			got[surfaces[first[g]]] += count[g]
+		}
+		require.Equal(t, want, got)
+		require.EqualValues(t, len(want), v.Count)
+		require.NoError(t, v.Close())
+	}
+	require.NoError(t, c.Close())
+	require.NoError(t, cuda.Free(key))
+	require.NoError(t, cuda.Free(canonical))
+}
+
 func TestReflectionsOpDescribesCalls(t *testing.T) {
 	rig := gputest.Open(t, 1, nil)
 	s := newScene(t, rig.Driver, ordinals(rig, 1), Options{})

@@ -85,6 +85,88 @@ func closestHits() error {
 }
 
 // A triangle, and a copy of it beside it that moves up.
+// A ray between two mirrors, four reflections.
+func ExampleScene_TraceReflections() {
+	if err := betweenMirrors(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// t [0.5 2 2 2]
+	// faces [0 2 0 2]
+	// height of the image [-0.5 4.5 -4.5 8.5]
+}
+
+func betweenMirrors() error {
+	virtual, err := emu.New(1)
+	if err != nil {
+		return err
+	}
+	driver, err := cuda.OpenAPI(virtual) // cuda.Open for a GPU
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	device, err := driver.Device(0)
+	if err != nil {
+		return err
+	}
+	c, err := device.Retain()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s, err := scene.New(c, scene.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+
+	ctx := context.Background()
+	for _, z := range []float32{0, 2} {
+		_, err := s.AddMesh(scene.Mesh{
+			Vertices: []float32{-10, -10, z, 10, -10, z, 10, 10, z, -10, 10, z},
+			Faces:    []int32{0, 1, 2, 0, 2, 3},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.Build(ctx); err != nil {
+		return err
+	}
+
+	var rays scene.Rays
+	if rays.O, err = cuda.Upload(ctx, s.Stream(), []float32{.25, -.25, .5}); err != nil {
+		return err
+	}
+	defer cuda.Free(rays.O)
+	if rays.D, err = cuda.Upload(ctx, s.Stream(), []float32{.25, 0, -1}); err != nil {
+		return err
+	}
+	defer cuda.Free(rays.D)
+	chains, err := s.TraceReflections(ctx, rays, 4, scene.ChainImages)
+	if err != nil {
+		return err
+	}
+	defer chains.Close()
+	t, err := cuda.Download(ctx, s.Stream(), chains.T)
+	if err != nil {
+		return err
+	}
+	faces, err := cuda.Download(ctx, s.Stream(), chains.PrimIDs)
+	if err != nil {
+		return err
+	}
+	images, err := cuda.Download(ctx, s.Stream(), chains.ImageSources)
+	if err != nil {
+		return err
+	}
+	fmt.Println("t", t)
+	fmt.Println("faces", faces)
+	fmt.Println("height of the image", []float32{images[2], images[5], images[8], images[11]})
+	return nil
+}
+
 func ExampleScene_AddInstance() {
 	if err := instances(); err != nil {
 		log.Fatal(err)

@@ -60,11 +60,11 @@ type chains struct {
 
 // slot is one bounce of one row.
 type slot struct {
-	t              float32
-	prim           int32
-	p, n, image    vec
-	b1, b2         float32
-	skipBary, skip bool // values that a table of cases does not give
+	t           float32
+	prim        int32
+	p, n, image vec
+	b1, b2      float32
+	skipBary    bool // a table of cases does not give b1 and b2
 }
 
 var emptySlot = slot{t: inf, prim: -1}
