@@ -74,7 +74,7 @@ func (w world) move(t testing.TB, rng *rand.Rand, s *Scene) world {
 
 // Instances on two and three devices are bit for bit those of one device, after
 // Build, Sync and a later Build, also on every replica by itself.
-func TestInstances(t *testing.T) {
+func TestMultiSceneInstances(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			rig := gputest.Open(t, n, nil)

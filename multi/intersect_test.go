@@ -23,7 +23,7 @@ func sizes(t *testing.T) (counts []int, rig *gputest.Rig) {
 
 // One device and many give the same bits: for random scenes, batches, sizes
 // (0 and 1 among them), weights, masks, bounds, columns and transports.
-func TestSameBits(t *testing.T) {
+func TestMultiSceneSameBits(t *testing.T) {
 	counts, rig := sizes(t)
 	rng := rand.New(rand.NewPCG(41, 42))
 	batches, perScene := 1000, 100
@@ -102,7 +102,7 @@ func randomWeights(rng *rand.Rand, n int) []float64 {
 
 // A call on a stream of the caller's sees inputs written there before, and
 // its result may be read there, while another stream runs unrelated work.
-func TestCallerStream(t *testing.T) {
+func TestMultiSceneCallerStream(t *testing.T) {
 	rig := gputest.Open(t, 2, nil)
 	rng := rand.New(rand.NewPCG(1, 1))
 	s := newScene(t, rig.Driver, ordinals(rig, 2), anyFloor())
@@ -124,7 +124,7 @@ func TestCallerStream(t *testing.T) {
 }
 
 // The plan is what runs: launches and copies of a call, counted.
-func TestPlanIsExecuted(t *testing.T) {
+func TestMultiScenePlanIsExecuted(t *testing.T) {
 	n := 3
 	if gputest.Native() {
 		n = 2

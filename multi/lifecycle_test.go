@@ -142,7 +142,7 @@ func (c *endsAt) Err() error {
 func (c *endsAt) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Wherever its context ends, a mutation happens on all devices or on none.
-func TestMutationsCancelledAnywhere(t *testing.T) {
+func TestMultiResilienceCancelledMutations(t *testing.T) {
 	drv, _, _ := emulator(t, 2)
 	s := newScene(t, drv, []int{0, 1}, anyFloor())
 	rng := rand.New(rand.NewPCG(3, 8))

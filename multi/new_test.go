@@ -29,7 +29,7 @@ func emulator(t testing.TB, n int, opts ...emu.Option) (*cuda.Driver, *emu.Emula
 	return drv, e, ledger
 }
 
-func TestNewRefusals(t *testing.T) {
+func TestMultiPolicyNewRefusals(t *testing.T) {
 	drv, _, ledger := emulator(t, 3)
 	inf := math.Inf(1)
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestNewRefusals(t *testing.T) {
 	require.ErrorIs(t, err, ErrDeviceList)
 }
 
-func TestMixedDevices(t *testing.T) {
+func TestMultiPolicyMixedDevices(t *testing.T) {
 	drv, _, _ := emulator(t, 2, emu.WithName(func(i int) string { return fmt.Sprint("GPU ", i) }))
 	_, err := New(drv, []int{0, 1}, Options{})
 	require.ErrorIs(t, err, ErrMixed)
@@ -76,7 +76,7 @@ func TestMixedDevices(t *testing.T) {
 	newScene(t, drv, []int{1}, Options{})
 }
 
-func TestNoPeerAccess(t *testing.T) {
+func TestMultiPolicyNoPeerAccess(t *testing.T) {
 	// One direction only is not enough.
 	drv, _, _ := emulator(t, 3, emu.WithPeerAccess(func(a, b int) bool { return a != 2 }))
 	_, err := New(drv, []int{0, 1, 2}, Options{})
@@ -97,7 +97,7 @@ func TestNoPeerAccess(t *testing.T) {
 
 // A link that the driver calls accessible but that drops, swaps, delays or
 // truncates bytes must be found, in either direction.
-func TestCorruptLinks(t *testing.T) {
+func TestMultiPolicyCorruptLinks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a quarter million words per pair")
 	}
@@ -146,7 +146,7 @@ func TestCorruptLinks(t *testing.T) {
 
 // Every driver call of New that fails leaves nothing behind. Polls are left
 // out: their number depends on the clock.
-func TestNewFailsCleanly(t *testing.T) {
+func TestMultiResilienceNewFailsCleanly(t *testing.T) {
 	attempt := func(prepare func(*wrap.Fault), leaks bool) (calls map[string]int64, fired bool, err error) {
 		e, err := emu.New(2)
 		require.NoError(t, err)
@@ -199,7 +199,7 @@ func TestNewFailsCleanly(t *testing.T) {
 
 // One device is the plain scene: no private stream, no event, no self-test,
 // the same driver calls as scene.New.
-func TestOneDeviceIsPlain(t *testing.T) {
+func TestMultiSceneOneDeviceMakesNothing(t *testing.T) {
 	rig, trace := traced(t, 1)
 	s := newScene(t, rig.Driver, ordinals(rig, 1), Options{})
 	require.Empty(t, s.Links())

@@ -52,7 +52,7 @@ func room(rng *rand.Rand) scene.Mesh {
 }
 
 // One device and many give the same bits, wherever the batch is cut.
-func TestReflectionsSameBits(t *testing.T) {
+func TestMultiReflectionSameBits(t *testing.T) {
 	counts, rig := sizes(t)
 	rng := rand.New(rand.NewPCG(51, 52))
 	m := room(rng)
@@ -89,7 +89,7 @@ func TestReflectionsSameBits(t *testing.T) {
 }
 
 // Two devices of the OptiX backend give the rows of one.
-func TestReflectionsWithOptix(t *testing.T) {
+func TestMultiReflectionOptix(t *testing.T) {
 	drv, devices, _ := optixDriver(t, fakeoptix.Config{})
 	rng := rand.New(rand.NewPCG(53, 1))
 	m, more := room(rng), soup(rng, 10)
@@ -161,7 +161,7 @@ func TestPathsOfASet(t *testing.T) {
 	require.NoError(t, cuda.Free(canonical))
 }
 
-func TestReflectionsOpDescribesCalls(t *testing.T) {
+func TestMultiReflectionOp(t *testing.T) {
 	rig := gputest.Open(t, 1, nil)
 	s := newScene(t, rig.Driver, ordinals(rig, 1), Options{})
 	build(t, s, soup(rand.New(rand.NewPCG(1, 1)), 4))
@@ -176,7 +176,7 @@ func TestReflectionsOpDescribesCalls(t *testing.T) {
 }
 
 // The floor rises with the bytes of a row on the link.
-func TestReflectionFloors(t *testing.T) {
+func TestMultiReflectionFloors(t *testing.T) {
 	for bounces, floor := range map[int]int64{1: 262144, 4: 374492, 8: 524288} {
 		for _, c := range []struct {
 			remote int64

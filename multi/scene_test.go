@@ -21,7 +21,7 @@ import (
 
 // After an update and Sync every device answers like a freshly built scene,
 // also when queries and updates follow each other without a wait.
-func TestSync(t *testing.T) {
+func TestMultiSceneSync(t *testing.T) {
 	rig := gputest.Open(t, 2, nil)
 	rng := rand.New(rand.NewPCG(9, 9))
 	s := newScene(t, rig.Driver, ordinals(rig, 2), anyFloor())
@@ -89,7 +89,7 @@ func TestNotReadyAndClosed(t *testing.T) {
 
 // Inputs on a remote device are refused for every kind of dispatch, and the
 // scene stays usable.
-func TestForeignInputs(t *testing.T) {
+func TestMultiSmokeForeignInputs(t *testing.T) {
 	rig := gputest.Open(t, 2, nil)
 	rng := rand.New(rand.NewPCG(4, 3))
 	s := newScene(t, rig.Driver, ordinals(rig, 2), anyFloor())
@@ -121,7 +121,7 @@ func TestForeignInputs(t *testing.T) {
 
 // A replica that fails in Build or Sync makes the set diverged until Build; a
 // refused argument does not.
-func TestDiverged(t *testing.T) {
+func TestMultiResilienceDiverged(t *testing.T) {
 	e, err := emu.New(2)
 	require.NoError(t, err)
 	fault := wrap.NewFault(e)
@@ -165,7 +165,7 @@ func TestDiverged(t *testing.T) {
 
 // A remote device that dies during a call is named, the call returns, and
 // the master can still be closed.
-func TestLostRemote(t *testing.T) {
+func TestMultiResilienceLostRemote(t *testing.T) {
 	e, err := emu.New(2)
 	require.NoError(t, err)
 	drv, err := cuda.OpenAPI(e)
@@ -196,7 +196,7 @@ func TestLostRemote(t *testing.T) {
 }
 
 // 16 goroutines query, and one updates, the same set.
-func TestConcurrentUse(t *testing.T) {
+func TestMultiStressConcurrentUse(t *testing.T) {
 	rig := gputest.Open(t, 2, nil)
 	rng := rand.New(rand.NewPCG(10, 6))
 	s := newScene(t, rig.Driver, ordinals(rig, 2), anyFloor())
@@ -283,7 +283,7 @@ func TestCancelledBeforeSubmission(t *testing.T) {
 
 // Every driver call of Intersect that fails is reported, leaves nothing
 // behind, and the next call works.
-func TestIntersectFailsCleanly(t *testing.T) {
+func TestMultiResilienceIntersectFailsCleanly(t *testing.T) {
 	for _, tr := range []chunked.Transport{chunked.Direct, chunked.Copy} {
 		t.Run(tr.String(), func(t *testing.T) {
 			e, err := emu.New(2)

@@ -137,7 +137,7 @@ func column[T cuda.Scalar](u uploads, v []T) cuda.Slice[T] {
 }
 
 // One device and many give the same bits, wherever the batch is cut.
-func TestVisibleSameBits(t *testing.T) {
+func TestMultiSceneVisibleSameBits(t *testing.T) {
 	counts, rig := sizes(t)
 	rng := rand.New(rand.NewPCG(61, 62))
 	const faces = 40
@@ -238,7 +238,7 @@ func TestVisibleOpsDescribeCalls(t *testing.T) {
 }
 
 // The floor rises with the bytes of a row on the link.
-func TestVisibleFloors(t *testing.T) {
+func TestMultiPolicyVisibleFloors(t *testing.T) {
 	for _, c := range []struct {
 		op    chunked.Op
 		floor int64
@@ -255,7 +255,7 @@ func TestVisibleFloors(t *testing.T) {
 
 // Whatever call of the driver fails on any device, a query fails or is right, leaves
 // nothing behind, and the next one is right.
-func TestVisibleFailures(t *testing.T) {
+func TestMultiResilienceVisible(t *testing.T) {
 	var ledger *wrap.Ledger
 	var fault *wrap.Fault
 	var trace *wrap.Trace

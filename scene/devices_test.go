@@ -19,7 +19,7 @@ func pair(t *testing.T) (a, b *rig) {
 	return openOn(t, g.Context(t, 0)), openOn(t, g.Context(t, 1))
 }
 
-func TestWrongDeviceIsRefusedBeforeAnything(t *testing.T) {
+func TestMultiSmokeWrongDevice(t *testing.T) {
 	a, b := pair(t)
 	for _, r := range []*rig{a, b} {
 		r.add(dynamic(meshT()))
@@ -80,7 +80,7 @@ func TestWrongDeviceIsRefusedBeforeAnything(t *testing.T) {
 	assert.Equal(t, float32(1), a.t1())
 }
 
-func TestTwoDevicesGiveTheSameBits(t *testing.T) {
+func TestMultiSmokeTwoDevices(t *testing.T) {
 	a, b := pair(t)
 	rng := rand.New(rand.NewPCG(6, 1))
 	m, rays := randomSoup(rng, 300, .3), randomBatch(rng, 500)

@@ -1,6 +1,9 @@
 // Package gputest opens the devices that a test runs on: virtual ones by default,
-// the GPUs of RAYMUX_TEST_DEVICES ("0,1") when it is set. Tests that need more
-// devices than exist fail, they do not skip.
+// the GPUs of RAYMUX_TEST_DEVICES ("0,1") when it is set. RAYMUX_TEST_EMULATED=N
+// allows N virtual devices; without it a test gets as many as it asks for.
+//
+// A test that needs more devices than there are is skipped as NOT VERIFIED, unless
+// REQUIRE_DEVICES says that as many must be there: then it fails.
 //
 // RAYMUX_TEST_CURRENT=k makes the context of device k current on the test's thread
 // first, and requires it to be current still when the test ends: no call of the
@@ -25,20 +28,45 @@ import (
 
 // Environment variables that select devices.
 const (
-	DevicesVariable = "RAYMUX_TEST_DEVICES"
-	CurrentVariable = "RAYMUX_TEST_CURRENT"
+	DevicesVariable  = "RAYMUX_TEST_DEVICES"
+	EmulatedVariable = "RAYMUX_TEST_EMULATED"
+	CurrentVariable  = "RAYMUX_TEST_CURRENT"
+	RequireVariable  = "REQUIRE_DEVICES"
 )
 
 // Native reports whether tests run on GPUs.
 func Native() bool { return os.Getenv(DevicesVariable) != "" }
 
-// Count is how many devices tests may open: those of RAYMUX_TEST_DEVICES, or as many
-// emulated ones as tests of several devices take, which is two.
+// Count is how many devices tests may open: those of RAYMUX_TEST_DEVICES, or
+// RAYMUX_TEST_EMULATED virtual ones, without which it is as many as tests of several
+// devices take, two.
 func Count() int {
-	if !Native() {
-		return 2
+	switch {
+	case Native():
+		return 1 + strings.Count(os.Getenv(DevicesVariable), ",")
+	case number(EmulatedVariable) > 0:
+		return number(EmulatedVariable)
 	}
-	return 1 + strings.Count(os.Getenv(DevicesVariable), ",")
+	return 2
+}
+
+// Need ends a test that needs more devices than there are.
+func Need(t testing.TB, n int) {
+	t.Helper()
+	found := Count()
+	if n <= found || !Native() && number(EmulatedVariable) == 0 {
+		return
+	}
+	if number(RequireVariable) >= n {
+		t.Fatalf("NOT VERIFIED: needs %d CUDA devices, found %d", n, found)
+	}
+	t.Skipf("NOT VERIFIED: needs %d CUDA devices, found %d", n, found)
+}
+
+// number is the value of a variable, 0 where it is not set or no number.
+func number(variable string) int {
+	n, _ := strconv.Atoi(os.Getenv(variable))
+	return n
 }
 
 // Rig is an open driver and the devices that a test may use.
@@ -51,10 +79,11 @@ type Rig struct {
 	bare *cuda.Driver
 }
 
-// Open opens n devices. wrap, if not nil, wraps the driver interface. The driver
+// Open opens n devices, as far as Need allows. wrap, if not nil, wraps the driver interface. The driver
 // is closed when the test ends, which fails the test when handles are still open.
 func Open(t testing.TB, n int, wrap func(cuapi.API) cuapi.API) *Rig {
 	t.Helper()
+	Need(t, n)
 	var opts []cuda.Option
 	if wrap != nil {
 		opts = append(opts, cuda.WithAPI(wrap))
@@ -80,7 +109,6 @@ func Open(t testing.TB, n int, wrap func(cuapi.API) cuapi.API) *Rig {
 func (r *Rig) native(t testing.TB, n int, opts []cuda.Option) {
 	t.Helper()
 	ids := parse(t, DevicesVariable)
-	require.GreaterOrEqual(t, len(ids), n, "the test needs %d devices, %s names %v", n, DevicesVariable, ids)
 	var err error
 	r.Driver, err = cuda.Open(opts...)
 	require.NoError(t, err)
