@@ -59,7 +59,7 @@ func (s *Stream) Handle() cuapi.Stream { return s.h }
 // Synchronize waits until everything enqueued so far has run, and returns the
 // failure of that work if there was one. When ctx ends first it stops waiting
 // and returns the error of ctx; the work goes on. Cost: polls without sleeping
-// for the first millisecond, then at intervals of a sixteenth of the time
+// for the first 5 ms, then at intervals of a sixteenth of the time
 // waited, at most 2 ms.
 func (s *Stream) Synchronize(ctx context.Context) error { return poll(ctx, s.Query) }
 

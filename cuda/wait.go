@@ -10,8 +10,9 @@ import (
 // cancelled nor ended by a deadline.
 const (
 	// pollBusy is how long a wait polls without sleeping. A sleep takes up to a
-	// millisecond whatever its length, which would dominate short waits.
-	pollBusy = time.Millisecond
+	// millisecond whatever its length, which would dominate short waits: those for
+	// millions of rays and for the build of a tree are of a few milliseconds.
+	pollBusy = 5 * time.Millisecond
 	// pollTight is how long it does not even yield to other goroutines.
 	pollTight = 20 * time.Microsecond
 	// pollMaxSleep bounds how late the end of a long wait is noticed.

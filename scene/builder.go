@@ -11,11 +11,11 @@ type Builder int
 
 // Builders of Options.
 const (
-	// BuilderAuto builds on the device, in about a millisecond per million triangles,
+	// BuilderAuto builds on the device, in a millisecond or two per million triangles,
 	// and the trees of a few triangles on the host.
 	BuilderAuto Builder = iota
 	// BuilderSAH builds on the host, in about two processor-seconds per million
-	// triangles. Rays visit up to a tenth fewer nodes, which is worth it for static
+	// triangles. Rays visit a few per cent fewer nodes, which is worth it for static
 	// scenes that answer many rays.
 	BuilderSAH
 )

@@ -48,8 +48,8 @@ const (
 	// that the sum is.
 	costParts = 4096
 	// rebuildAt is how much the cost may grow by refitting before update builds a
-	// new tree. A build on the device takes about as long as a query of a million
-	// rays, so that a third fewer visits soon pay for it.
+	// new tree. A build on the device takes about as long as a query of two
+	// million rays, so that a third fewer visits soon pay for it.
 	rebuildAt = 1.3
 )
 
