@@ -23,8 +23,15 @@ const (
 
 // Oracle holds one triangle mesh in float64.
 type Oracle struct {
-	tri  []triangle
-	vmax float64 // largest absolute coordinate
+	tri   []triangle
+	balls []ball
+	vmax  float64 // largest absolute coordinate
+}
+
+// ball holds a triangle, around its first vertex. Most lines pass far from most balls.
+type ball struct {
+	centre [3]float64
+	radius float64
 }
 
 type triangle struct {
@@ -56,7 +63,7 @@ type Hit struct {
 
 // New makes an oracle over vertices (3 per point) and faces (3 per triangle).
 func New(vertices []float32, faces []int32) *Oracle {
-	o := &Oracle{tri: make([]triangle, len(faces)/3)}
+	o := &Oracle{tri: make([]triangle, len(faces)/3), balls: make([]ball, len(faces)/3)}
 	at := func(i int32) (p [3]float64) {
 		for k := range p {
 			p[k] = float64(vertices[3*int(i)+k])
@@ -71,6 +78,7 @@ func New(vertices []float32, faces []int32) *Oracle {
 		o.tri[f] = t
 		t.size = math.Max(inf(a), math.Max(inf(b), inf(c)))
 		o.tri[f].size = t.size
+		o.balls[f] = ball{a, math.Sqrt(math.Max(dot(t.e1, t.e1), dot(t.e2, t.e2)))}
 		o.vmax = math.Max(o.vmax, t.size)
 	}
 	return o
@@ -111,18 +119,30 @@ type drift struct {
 // at is the distance of the two rays after a length.
 func (d drift) at(length float64) float64 { return d.origin + length*d.angle }
 
-// reach is at least the distance of every point of the triangle from one that lies at
-// s from its first vertex.
-func (t *triangle) reach(s [3]float64) float64 {
-	return math.Sqrt(dot(s, s)) + math.Sqrt(math.Max(dot(t.e1, t.e1), dot(t.e2, t.e2)))
-}
+// reach is at least the distance of every point in the ball from one that lies at s from
+// its centre.
+func (b *ball) reach(s [3]float64) float64 { return math.Sqrt(dot(s, s)) + b.radius }
 
 // crossings lists the triangles that the line o + t d meets or misses by less than
 // a margin, without those that skip names.
 func (o *Oracle) crossings(ro, rd [3]float64, off drift, skip func(prim int) bool) []crossing {
 	dlen := math.Sqrt(dot(rd, rd))
+	perLength := 1 / dlen
+	slack := 4 * lengthMargin * (inf(ro) + o.vmax)
 	var near []crossing
 	for f := range o.tri {
+		b := &o.balls[f]
+		s := sub(ro, b.centre)
+		// Where single precision sees the corners is within a margin of where they are,
+		// and so is all that it may hit.
+		limit := b.radius*(1+10*baryMargin) + slack
+		if off != (drift{}) {
+			limit += 4 * off.at(b.reach(s))
+		}
+		along := dot(s, rd) * perLength
+		if dot(s, s)-along*along > limit*limit {
+			continue
+		}
 		t := &o.tri[f]
 		if t.degenerate || skip != nil && skip(f) {
 			continue
@@ -132,7 +152,6 @@ func (o *Oracle) crossings(ro, rd [3]float64, off drift, skip func(prim int) boo
 		if det == 0 {
 			continue
 		}
-		s := sub(ro, t.v0)
 		n1 := dot(s, p)
 		q := cross(s, t.e1)
 		at := dot(t.e2, q) / det
@@ -140,7 +159,7 @@ func (o *Oracle) crossings(ro, rd [3]float64, off drift, skip func(prim int) boo
 		if off != (drift{}) {
 			// A plane that is nearly parallel is crossed far off, but what counts is
 			// how far the rays are apart where the triangle is.
-			apart = off.at(math.Min(math.Abs(at)*dlen, t.reach(s)))
+			apart = off.at(math.Min(math.Abs(at)*dlen, b.reach(s)))
 		}
 		delta := lengthMargin*(inf(ro)+t.size) + apart
 		at1 := beyond(n1, det, p, delta)
