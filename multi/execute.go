@@ -189,6 +189,9 @@ func (x *execution) submit(c chunked.Chunk) error {
 	if c.Position == 0 {
 		call, begin := x.target(c)
 		in, out := call.Columns()
+		if err := x.waitConsumed(call.Stream, c); err != nil {
+			return r.failChunk("waiting for the consumer", c, err)
+		}
 		mark := x.info.begin(c, traverse, call.Stream)
 		err := call.Search(r.scene, call.Stream, in, out, begin, c.Len())
 		return r.failChunk("search", c, mark.end(err))
@@ -266,7 +269,7 @@ func (x *execution) complete(c chunked.Chunk) error {
 	if err := x.hook.deliver(x.ctx, c.Range(), call); err != nil {
 		return err
 	}
-	return m.failChunk("recording that a chunk is consumed", c, st.Record(m.consumed[c.Record]))
+	return m.failChunk("recording that a chunk is consumed", c, x.hook.reader(st).Record(m.consumed[c.Record]))
 }
 
 // arrived is the event after which the winners of a chunk are on the master.

@@ -80,6 +80,7 @@ func (x *execution) release(err error) error {
 		err = attach(err, l.r.fail("freeing slots", cuda.PoolFree(l.r.ctx.Pool(), st, l.memory)))
 	}
 	m := x.s.master()
+	err = attach(err, m.fail("waiting for the consumer", x.joinReader()))
 	for _, r := range x.records {
 		err = attach(err, m.fail("freeing the results of chunks", cuda.PoolFree(m.ctx.Pool(), x.call.Stream, r.memory)))
 	}
@@ -87,6 +88,25 @@ func (x *execution) release(err error) error {
 		err = x.hook.wrap(x, err)
 	}
 	return err
+}
+
+// joinReader puts the caller's stream behind the stream on which the consumer reads.
+func (x *execution) joinReader() error {
+	if x.hook == nil || x.hook.to.reader == nil || x.s.master().ctx.Lost() != nil {
+		return nil
+	}
+	st, e := x.hook.to.reader, x.s.master().entry // which nobody waits for any more
+	if e == nil {
+		return nil
+	}
+	err := st.Record(e)
+	if err == nil {
+		err = x.call.Stream.Wait(e)
+	}
+	if err != nil { // a stream that is known to be idle needs no edge
+		return attach(err, st.Synchronize(context.Background()))
+	}
+	return nil
 }
 
 // attach keeps the first error and adds later ones to it.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/offload"
 	"github.com/raymux/raymux/scene"
 )
@@ -51,6 +52,7 @@ type consumer struct {
 	kind    reflect.Type
 	accepts func(scene.Reusable) bool
 	consume func(ctx context.Context, rows chunked.Range, part *scene.Call) error
+	reader  *cuda.Stream // of the master, where the consumer reads; nil: the caller's
 }
 
 // check refuses a consumer of another operation's results.
@@ -77,6 +79,14 @@ func (d *delivery) deliver(ctx context.Context, rows chunked.Range, part *scene.
 		defer leave()
 		return d.to.consume(inside, rows, part)
 	})
+}
+
+// reader is the stream on which the consumer is done with a chunk.
+func (d *delivery) reader(callers *cuda.Stream) *cuda.Stream {
+	if d.to.reader != nil {
+		return d.to.reader
+	}
+	return callers
 }
 
 // wrap says what was delivered before a failure that is not the consumer's.

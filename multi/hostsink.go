@@ -1,0 +1,208 @@
+package multi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+)
+
+// HostSink is a consumer that copies the result of a streamed query to host memory, for
+// results that are larger than the memory of the device. Copies go through two page-locked
+// buffers: while the device fills one, the host empties the other, and meanwhile the next
+// chunks are computed.
+//
+//	sink, err := multi.NewHostSink[*scene.Hits](s, n)
+//	defer sink.Close()
+//	_, err = s.Intersect(ctx, rays, scene.All, sink.Offload())
+//	err = sink.Finish(ctx)
+//	t := sink.Floats("T")
+//
+// A sink serves one call after the other, not several at once.
+type HostSink[R scene.Reusable] struct {
+	rows    int64
+	stream  *cuda.Stream
+	ready   *cuda.Event
+	buffers [2]hostBuffer
+	next    int
+
+	floats map[string][]float32
+	ints   map[string][]int32
+	bytes  map[string][]uint8
+}
+
+// hostBuffer is page-locked memory for one chunk, and where its contents belong.
+type hostBuffer struct {
+	done    *cuda.Event
+	floats  *cuda.Pinned[float32]
+	ints    *cuda.Pinned[int32]
+	bytes   *cuda.Pinned[uint8]
+	pending []func() // moves what has arrived to the columns
+}
+
+// NewHostSink makes a sink for results of so many rows. Cost: a stream and three events;
+// buffers are allocated by the first chunks.
+func NewHostSink[R scene.Reusable](s *Scene, rows int64) (_ *HostSink[R], err error) {
+	if rows < 0 {
+		return nil, fmt.Errorf("multi: NewHostSink: %d rows: a result has 0 or more", rows)
+	}
+	h := &HostSink[R]{rows: rows, floats: map[string][]float32{}, ints: map[string][]int32{}, bytes: map[string][]uint8{}}
+	c := s.Context()
+	err = firstError([]error{
+		stream(c, &h.stream), one(c, &h.ready), one(c, &h.buffers[0].done), one(c, &h.buffers[1].done),
+	})
+	if err != nil {
+		return nil, attach(err, h.Close())
+	}
+	return h, nil
+}
+
+// Offload makes the query stream its result to the sink.
+func (h *HostSink[R]) Offload() scene.CallOption {
+	return scene.Carry(&consumer{
+		kind:    reflect.TypeFor[R](),
+		accepts: func(r scene.Reusable) bool { _, ok := r.(R); return ok },
+		consume: h.take,
+		reader:  h.stream,
+	})
+}
+
+// take enqueues the copies of a chunk, on a stream of the sink, so that the caller's stream
+// goes on with the next one.
+func (h *HostSink[R]) take(ctx context.Context, rows chunked.Range, part *scene.Call) error {
+	if rows.End > h.rows {
+		return fmt.Errorf("multi: HostSink: rows %d to %d do not fit into %d", rows.Begin, rows.End, h.rows)
+	}
+	b := &h.buffers[h.next]
+	h.next = 1 - h.next
+	if err := b.settle(ctx); err != nil {
+		return err
+	}
+	if err := part.Stream.Record(h.ready); err != nil {
+		return err
+	}
+	if err := h.stream.Wait(h.ready); err != nil {
+		return err
+	}
+	f, i, u := columnsOf(part.Result())
+	err := copyOut(h, b, rows, &b.floats, h.floats, f)
+	if err == nil {
+		err = copyOut(h, b, rows, &b.ints, h.ints, i)
+	}
+	if err == nil {
+		err = copyOut(h, b, rows, &b.bytes, h.bytes, u)
+	}
+	return firstError([]error{err, h.stream.Record(b.done)})
+}
+
+// copyOut enqueues copies of the columns of one type to the buffer.
+func copyOut[R scene.Reusable, T cuda.Scalar](h *HostSink[R], b *hostBuffer, rows chunked.Range,
+	pinned **cuda.Pinned[T], columns map[string][]T, chunk map[string]cuda.Slice[T]) error {
+	total := 0
+	for _, c := range chunk {
+		total += c.Len()
+	}
+	if total > 0 && (*pinned == nil || (*pinned).Len() < total) {
+		if err := (*pinned).Close(); err != nil {
+			return err
+		}
+		fresh, err := cuda.AllocPinned[T](h.stream.Context(), total)
+		if *pinned = fresh; err != nil {
+			return err
+		}
+	}
+	at := 0
+	for name, c := range chunk {
+		if c.Len() == 0 {
+			continue
+		}
+		width := int64(c.Len()) / rows.Len()
+		if int64(len(columns[name])) != h.rows*width {
+			columns[name] = make([]T, h.rows*width)
+		}
+		if err := cuda.CopyOutPinned(h.stream, *pinned, at, c); err != nil {
+			return err
+		}
+		to, from := columns[name][rows.Begin*width:rows.End*width], (*pinned).Slice()[at:at+c.Len()]
+		b.pending = append(b.pending, func() { copy(to, from) })
+		at += c.Len()
+	}
+	return nil
+}
+
+// settle waits for the buffer and empties it.
+func (b *hostBuffer) settle(ctx context.Context) error {
+	if len(b.pending) == 0 {
+		return nil
+	}
+	if err := b.done.Synchronize(ctx); err != nil {
+		return err
+	}
+	for _, move := range b.pending {
+		move()
+	}
+	b.pending = b.pending[:0]
+	return nil
+}
+
+// Finish waits for the last chunks. The columns are complete when it returns nil.
+func (h *HostSink[R]) Finish(ctx context.Context) error {
+	return firstError([]error{h.buffers[h.next].settle(ctx), h.buffers[1-h.next].settle(ctx)})
+}
+
+// Floats is a column of the result, by the name of its field ("T"); nil when the call did
+// not ask for it. The caller may keep it.
+func (h *HostSink[R]) Floats(field string) []float32 { return h.floats[field] }
+
+// Ints is a column of ids.
+func (h *HostSink[R]) Ints(field string) []int32 { return h.ints[field] }
+
+// Bytes is a column of flags.
+func (h *HostSink[R]) Bytes(field string) []uint8 { return h.bytes[field] }
+
+// Close waits for copies in progress and releases stream and buffers. Columns stay.
+func (h *HostSink[R]) Close() error {
+	if h == nil || h.stream == nil {
+		return nil
+	}
+	err := h.stream.Synchronize(context.Background())
+	if errors.Is(err, cuda.ErrClosed) { // closed before
+		return nil
+	}
+	errs := []error{err, h.stream.Close(), h.ready.Close()}
+	for i := range h.buffers {
+		b := &h.buffers[i]
+		b.pending = nil
+		errs = append(errs, b.done.Close(), b.floats.Close(), b.ints.Close(), b.bytes.Close())
+	}
+	return firstError(errs)
+}
+
+// columnsOf are the columns of a result by the names of its fields.
+func columnsOf(r scene.Reusable) (f map[string]cuda.Slice[float32], i map[string]cuda.Slice[int32], u map[string]cuda.Slice[uint8]) {
+	switch r := r.(type) {
+	case *scene.Hits:
+		f = map[string]cuda.Slice[float32]{"T": r.T, "P": r.P, "N": r.N, "GeoN": r.GeoN, "UV": r.UV, "Barycentric": r.Barycentric}
+		i = map[string]cuda.Slice[int32]{"ShapeID": r.ShapeID, "PrimID": r.PrimID, "LocalPrimID": r.LocalPrimID, "GlobalPrimID": r.GlobalPrimID}
+	case *scene.Chains:
+		u = map[string]cuda.Slice[uint8]{"Valid": r.Valid}
+		f = map[string]cuda.Slice[float32]{
+			"T": r.T, "ImageSources": r.ImageSources, "HitPoints": r.HitPoints, "Normals": r.Normals, "Barycentric": r.Barycentric,
+		}
+		i = map[string]cuda.Slice[int32]{"PrimIDs": r.PrimIDs}
+	case *scene.Visibility:
+		u = map[string]cuda.Slice[uint8]{"Visible": r.Visible}
+	case *scene.PairVisibility:
+		u = map[string]cuda.Slice[uint8]{"VisibleA": r.VisibleA, "VisibleB": r.VisibleB}
+	case *scene.EdgeVisibility:
+		u = map[string]cuda.Slice[uint8]{"AnyVisible": r.AnyVisible}
+	case *scene.ChainVisibility:
+		u = map[string]cuda.Slice[uint8]{"AllVisible": r.AllVisible}
+		i = map[string]cuda.Slice[int32]{"FirstBlockedSegment": r.FirstBlockedSegment, "FirstBlockedPrim": r.FirstBlockedPrim}
+	}
+	return f, i, u
+}
