@@ -41,8 +41,8 @@ const (
 	// busyLanes lanes have a node, and fetches rays for idleLanes lanes at once.
 	// Rays that visit many nodes want full warps, those that visit few want few
 	// changes; manyVisits of the tree's cost is between the two.
-	busyLanesMany, idleLanesMany = 22, 6
-	busyLanesFew, idleLanesFew   = 12, 8
+	busyLanesMany, idleLanesMany = 20, 6
+	busyLanesFew, idleLanesFew   = 10, 8
 	manyVisits                   = 16
 	// costParts is the number of partial sums of the tree's cost. It is fixed, so
 	// that the sum is.
@@ -184,6 +184,8 @@ func (x *treeSearch) follow(_ context.Context, original search) (bool, error) {
 	return true, x.refit()
 }
 
+func (x *treeSearch) longRays() bool { return x.plan.cost >= manyVisits }
+
 func (x *treeSearch) origin() string { return x.from }
 
 func (x *treeSearch) free() error {
@@ -199,7 +201,7 @@ func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, w
 // begin+count). p is the part of its parameters that this method fills in.
 func (x *treeSearch) searchRows(sc cuda.Scope, st *cuda.Stream, f *cuda.Function, p *searchParams, params []byte, begin, count int64) error {
 	p.Pool, p.BusyLanes, p.IdleLanes = x.pool.Addr(), busyLanesFew, idleLanesFew
-	if x.plan.cost >= manyVisits {
+	if x.longRays() {
 		p.BusyLanes, p.IdleLanes = busyLanesMany, idleLanesMany
 	}
 	launch := func(blocks int64) error {
