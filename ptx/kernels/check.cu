@@ -41,7 +41,7 @@ __device__ __forceinline__ f32x3 corner(u32 k, i32 i)
     return f32x3{v.x, v.y, v.z};
 }
 
-// A thread that searches nothing takes part with a count of zero.
+// Triangles that are passed over.
 struct Ignored {
     const i32* ids;
     i32 count;
@@ -58,8 +58,8 @@ struct Ignored {
 };
 
 // The closest triangle that the ray crosses at t_min <= t <= t_max, of equally close
-// ones the first, or -1. Every thread of the block has to call it; those with nothing
-// to search are told apart by searches.
+// ones the first, or -1. Every thread of the block has to call it, because it loads
+// triangles for the others too; searches says whether it has a ray of its own.
 __device__ __forceinline__ i32 closest(const Geometry& g, bool searches, f32x3 o, f32x3 d, float t_min, float t_max,
                                        const Ignored& ignored)
 {
@@ -166,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(CHECK_THREADS) check_chains(const _
     float t_min = RAY_T_MIN;
     bool searches = can_hit(o, d, t_max);
     for (i32 k = 0; k < p.bounces; k++) {
-        i32 winner = closest(p.geometry, searches, from, d, t_min, t_max, Ignored{nullptr, 0});
+        const i32 winner = closest(p.geometry, searches, from, d, t_min, t_max, Ignored{nullptr, 0});
         SurfaceHit h;
         Mirror m;
         searches = winner >= 0;
