@@ -64,8 +64,10 @@ func (x *execution) run() (err error) {
 	if err := x.prepare(); err != nil {
 		return err
 	}
-	if err := x.call.Stream.Record(m.entry); err != nil {
-		return m.fail("recording the entry event", err)
+	if len(x.s.replicas) > 1 {
+		if err := x.call.Stream.Record(m.entry); err != nil {
+			return m.fail("recording the entry event", err)
+		}
 	}
 	for _, c := range x.plan.Chunks {
 		if err := x.makeRoom(c); err != nil {

@@ -1,117 +1,139 @@
 package multi
 
 import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
-	"github.com/raymux/raymux/cuda/wrap"
+	"github.com/raymux/raymux/offload"
 	"github.com/raymux/raymux/scene"
-	"github.com/raymux/raymux/tests/gputest"
 )
 
-// Two goroutines, each with a scene and a device of its own, get what each gets alone.
-func TestMultiStressTwoThreads(t *testing.T) {
-	rig := gputest.Open(t, 2, nil)
-	const rounds = 24
-	rng := rand.New(rand.NewPCG(2, 2))
-	var batches [rounds]batch
-	for i := range batches {
-		batches[i] = randomBatch(rng, 30)
+// How long TestMultiStressMixedUse runs. Half an hour under the race detector:
+//
+//	go test -race ./multi -run TestMultiStressMixedUse -stress 30m -timeout 1h
+var stressFor = flag.Duration("stress", time.Second, "how long to use a set from many goroutines")
+
+// 16 goroutines ask whole and streamed questions of every operation, leave streams, cancel
+// and fail, while another one updates the geometry. Every answer is right, and in the end
+// nothing has grown.
+func TestMultiStressMixedUse(t *testing.T) {
+	rng := rngOf(7)
+	drv, _, ledger := emulator(t, 3)
+	m := room(rng)
+	s := quick(t, drv, []int{0, 1, 2}, anyFloor(2, 1, 1))
+	build(t, s, m)
+	s.transport = chunked.Copy
+	st, err := s.Context().NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+	qs := questions(t, rng, st, 40, len(m.Faces)/3)
+	var want []map[string][]byte
+	for _, q := range qs {
+		want = append(want, q.answerOf(t, s))
 	}
-	var scenes [2]*scene.Scene
-	var serial, together [2][rounds]words
-	for k := range scenes {
-		var err error
-		scenes[k], err = scene.New(rig.Context(t, k), scene.Options{})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, scenes[k].Close()) })
-		build(t, scenes[k], soup(rand.New(rand.NewPCG(7, uint64(k))), 40))
-		for i, b := range batches {
-			serial[k][i] = answer(t, scenes[k], b, scene.All)
+	s.opts.ChunkRays = 6
+	fail := func(format string, args ...any) { t.Errorf(format, args...) }
+	use := func(ctx context.Context, rng *rand.Rand) {
+		k := rng.IntN(len(qs))
+		q := qs[k]
+		switch rng.IntN(4) {
+		case 0:
+			r, err := q.whole(s)
+			if err != nil {
+				fail("%s: %v", q.name, err)
+				return
+			}
+			if got := contents(t, s.Stream(), r); !maps.EqualFunc(got, want[k], bytes.Equal) {
+				fail("%s: other bits", q.name)
+			}
+			if err := r.Close(); err != nil {
+				fail("%s: %v", q.name, err)
+			}
+		case 1:
+			rows := 0
+			err := q.streamed(s, func(_ int64, r scene.Reusable) error { rows += r.Rows(); return nil })
+			if err != nil || rows != 40 {
+				fail("%s: %d rows, %v", q.name, rows, err)
+			}
+		case 2: // a stream that is ended
+			stop := fmt.Errorf("stop")
+			n := rng.IntN(5)
+			err := q.streamed(s, func(int64, scene.Reusable) error {
+				if n--; n < 0 {
+					return stop
+				}
+				return nil
+			})
+			var told *offload.StreamError
+			if !asStream(err, &told) {
+				fail("%s: %v", q.name, err)
+			}
+		case 3: // somebody without patience
+			ctx, cancel := context.WithTimeout(ctx, time.Duration(rng.IntN(2000))*time.Microsecond)
+			defer cancel()
+			done, err := s.beginReady(ctx)
+			if err == nil {
+				done()
+			}
 		}
 	}
 	var wg sync.WaitGroup
-	for k := range scenes {
+	until := time.Now().Add(*stressFor)
+	for g := range 16 {
 		wg.Go(func() {
-			for i, b := range batches {
-				together[k][i] = answer(t, scenes[k], b, scene.All)
+			rng := rngOf(uint64(100 + g))
+			for time.Now().Before(until) {
+				use(bg, rng)
 			}
 		})
 	}
+	for time.Now().Before(until) {
+		require.NoError(t, s.UpdateMeshVertices(0, m.Vertices)) // the same: answers stay
+		require.NoError(t, s.Sync(bg))
+	}
 	wg.Wait()
-	require.Equal(t, serial, together)
+	before := ledger.Total()
+	use(bg, rng)
+	require.LessOrEqual(t, ledger.Total().Events, before.Events+2)
+	require.Equal(t, before.Streams, ledger.Total().Streams)
 }
 
-// A process whose first work is on the second device allocates nothing on the first.
-func TestMultiStressColdDevice(t *testing.T) {
-	if os.Getenv("RAYMUX_TEST_COLD") == "" {
-		gputest.Need(t, 2)
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMultiStressColdDevice$", "-test.v")
-		cmd.Env = append(os.Environ(), "RAYMUX_TEST_COLD=1")
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Contains(t, string(out), "--- PASS: TestMultiStressColdDevice")
-		return
-	}
-	var trace *wrap.Trace
-	rig := gputest.Open(t, 2, func(api cuapi.API) cuapi.API { trace = wrap.NewTrace(api); return trace })
-	s := newScene(t, rig.Driver, []int{rig.Devices[1].Ordinal()}, Options{})
-	build(t, s, soup(rand.New(rand.NewPCG(1, 1)), 20))
-	answer(t, s, randomBatch(rand.New(rand.NewPCG(3, 3)), 20), scene.All)
-	require.EqualValues(t, 1, trace.Count("DevicePrimaryCtxRetain"), "only the device that is used is started")
+func asStream(err error, told **offload.StreamError) bool {
+	e, ok := err.(*offload.StreamError)
+	*told = e
+	return ok
 }
 
-// Two devices work at the same time: together they are done well before one after the
-// other. The only test that compares times, and so the only one that a busy host may fail.
-func TestMultiStressOverlap(t *testing.T) {
-	if !gputest.Native() {
-		t.Skip("NOT VERIFIED: emulated devices share the processor")
-	}
-	rig := gputest.Open(t, 2, nil)
-	rng := rand.New(rand.NewPCG(5, 5))
-	mesh, rays := soup(rng, 20000), randomBatch(rng, 1<<20)
-	var calls [2]func()
-	var streams [2]*cuda.Stream
-	for k := range calls {
-		s, err := scene.New(rig.Context(t, k), scene.Options{Backend: scene.CUDA})
+// A slow consumer holds the call up: no more chunks are submitted than the window holds.
+func TestMultiSceneStreamingBackPressure(t *testing.T) {
+	rig, trace := traced(t, 2)
+	s := quick(t, rig.Driver, ordinals(rig, 2), anyFloor())
+	build(t, s, soup(rngOf(3), 20))
+	b := randomBatch(rngOf(4), 60)
+	rays, free := b.rays(t, s.Stream())
+	defer free()
+	for _, s.transport = range []chunked.Transport{chunked.Direct, chunked.Copy, chunked.Host} {
+		s.opts.ChunkRays = 3
+		trace.Reset()
+		calls := int64(0)
+		_, err := s.Intersect(bg, rays, scene.All, Offload(func(context.Context, int64, offload.Chunk[*scene.Hits]) error {
+			calls++
+			searches := trace.Count("LaunchKernel") - calls // each delivered chunk was finalized
+			require.LessOrEqual(t, searches, calls-1+int64(window(2)), "%v", s.transport)
+			return nil
+		}))
 		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		build(t, s, mesh)
-		r, free := rays.rays(t, s.Stream())
-		t.Cleanup(free)
-		var hits *scene.Hits
-		t.Cleanup(func() { require.NoError(t, hits.Close()) })
-		streams[k] = s.Stream()
-		calls[k] = func() {
-			for range 8 {
-				hits, err = s.Intersect(bg, r, scene.None, scene.Into(hits))
-				require.NoError(t, err)
-			}
-		}
+		require.Equal(t, int64(20), calls)
 	}
-	wait := func(k int) { require.NoError(t, streams[k].Synchronize(bg)) }
-	serial, concurrent := time.Hour, time.Hour
-	for range 6 { // the first one warms up
-		begin := time.Now()
-		for k := range calls {
-			calls[k]()
-			wait(k)
-		}
-		serial = min(serial, time.Since(begin))
-		begin = time.Now()
-		calls[0]()
-		calls[1]()
-		wait(0)
-		wait(1)
-		concurrent = min(concurrent, time.Since(begin))
-	}
-	require.Less(t, concurrent.Seconds(), .8*serial.Seconds())
 }
