@@ -46,7 +46,6 @@ func (s *Scene) prepareIntersect(rays Rays, flags Flags, opts []CallOption) (*Hi
 	if q.hits, err = resultFor[Hits](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}
-	c.finalizes = true
 	if err := c.prepare(q, o); err != nil {
 		return nil, nil, err
 	}

@@ -326,10 +326,6 @@ func (x *optixSearch) traverseBare(sc cuda.Scope, st *cuda.Stream, rays rayColum
 	})
 }
 
-// longRays is false: launches of OptiX end with the parameters of the next, which share a
-// slot per stream.
-func (x *optixSearch) longRays() bool { return false }
-
 func (x *optixSearch) origin() string { return x.from }
 
 func (x *optixSearch) free() error {

@@ -103,11 +103,10 @@ type Call struct {
 	Rows    int64
 	Carried []any // by Carry, in the order of the options
 
-	scene     *Scene
-	op        string
-	query     query
-	fresh     bool // the result is not one of the caller's
-	finalizes bool // finalize is worth overlapping with the end of a search
+	scene *Scene
+	op    string
+	query query
+	fresh bool // the result is not one of the caller's
 }
 
 // begin validates what calls of all operations have in common and resolves the
@@ -299,9 +298,6 @@ func (c *Call) run() error {
 		return nil
 	}
 	err := c.scene.submit(c.Stream, func(sc cuda.Scope) error {
-		if last := c.scene.tailOf(c); last > 0 {
-			return c.runInTwo(sc, last)
-		}
 		in, out := c.query.columns()
 		if err := c.query.search(c.scene, sc, c.Stream, in, out, 0, c.Rows); err != nil {
 			return err // there is nothing to finalize

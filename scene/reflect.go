@@ -56,7 +56,6 @@ func (s *Scene) prepareReflections(rays Rays, maxBounces int, fields ChainFields
 	if q.chains, err = resultFor[Chains](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}
-	c.finalizes = true
 	if err := c.prepare(q, o); err != nil {
 		return nil, nil, err
 	}

@@ -52,9 +52,8 @@ type Scene struct {
 	turns     turns
 	builder   Builder
 	device    deviceBuild
-	// rowsPerLaunch bounds one launch; tests make it small, and tailRows, too.
+	// rowsPerLaunch bounds one launch; tests make it small.
 	rowsPerLaunch int64
-	tailRows      int64
 	// pathHash is the bits of hashes that DedupReflections uses; tests take few.
 	pathHash uint64
 
@@ -64,9 +63,9 @@ type Scene struct {
 	mask   []bool  // one per edge of tables
 	source source  // of a replica
 
+	// What the getters return, which take no turn.
 	mu     sync.Mutex
-	status status  // what the getters return, which take no turn
-	tails  []*tail // that nobody submits with
+	status status
 
 	closing sync.Once
 	closeOf error
@@ -99,7 +98,7 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 		replicas:      slices.Clone(opts.Replicas),
 		builder:       opts.Builder,
 		device:        newDeviceBuild(),
-		rowsPerLaunch: maxLaunchRows, tailRows: tailRows, pathHash: pathHashBits,
+		rowsPerLaunch: maxLaunchRows, pathHash: pathHashBits,
 	}
 	if s.log == nil {
 		s.log = c.Driver().Logger()
@@ -152,14 +151,11 @@ func (s *Scene) release() error {
 		// Queries on other streams must end before their tables are freed.
 		all = append(all, s.order.beginChange(), s.stream.Synchronize(context.Background()), s.unfollow())
 	}
-	for _, t := range s.tails { // callers' streams, which have ended, waited for them
-		all = append(all, t.close())
-	}
 	for _, m := range s.meshes {
 		all = append(all, s.freeStaged(m))
 	}
 	all = append(all, s.freeTables(s.tables))
-	s.tables, s.meshes, s.tails = nil, nil, nil
+	s.tables, s.meshes = nil, nil
 	if s.order.changed != nil {
 		all = append(all, s.order.close())
 	}

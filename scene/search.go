@@ -39,9 +39,6 @@ type search interface {
 	// mirrors is where triangles lie in one piece, as tree.cuh says: a pool, and the slot
 	// of each face in it; zeros where there is no such thing.
 	mirrors() (pool, slots uint64)
-	// longRays reports whether the longest rays of a batch take much longer than the
-	// others, and a launch ends with them.
-	longRays() bool
 	// origin says where the structures come from: built, copied, relocated or
 	// rebuilt.
 	origin() string

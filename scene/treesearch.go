@@ -184,8 +184,6 @@ func (x *treeSearch) follow(_ context.Context, original search) (bool, error) {
 	return true, x.refit()
 }
 
-func (x *treeSearch) longRays() bool { return x.plan.cost >= manyVisits }
-
 func (x *treeSearch) origin() string { return x.from }
 
 func (x *treeSearch) free() error {
@@ -201,7 +199,7 @@ func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, w
 // begin+count). p is the part of its parameters that this method fills in.
 func (x *treeSearch) searchRows(sc cuda.Scope, st *cuda.Stream, f *cuda.Function, p *searchParams, params []byte, begin, count int64) error {
 	p.Pool, p.BusyLanes, p.IdleLanes = x.pool.Addr(), busyLanesFew, idleLanesFew
-	if x.longRays() {
+	if x.plan.cost >= manyVisits {
 		p.BusyLanes, p.IdleLanes = busyLanesMany, idleLanesMany
 	}
 	launch := func(blocks int64) error {
