@@ -164,10 +164,8 @@ func (q question) gathered(t testing.TB, s *Scene, opts ...scene.CallOption) (al
 // fleet is sets over 1, 2, 3 and 8 devices, or as many as there are, of one scene.
 func fleet(t testing.TB, rng *rand.Rand) (rig *gputest.Rig, sets []*Scene, faces int) {
 	t.Helper()
-	counts := []int{1, 2, 3, 8}
-	if gputest.Native() {
-		counts = []int{1, 2}
-	}
+	counts, most := []int{1, 2, 3, 8}, gputest.UpTo(8)
+	counts = slices.DeleteFunc(counts, func(n int) bool { return n > most })
 	rig = gputest.Open(t, slices.Max(counts), nil)
 	m := room(rng)
 	for _, n := range counts {

@@ -3,6 +3,7 @@ package multi
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,10 +16,9 @@ import (
 // sizes of the sets that are compared with one device. On GPUs only as many
 // as there are devices; the smallest set is always required.
 func sizes(t *testing.T) (counts []int, rig *gputest.Rig) {
-	if gputest.Native() {
-		return []int{2}, gputest.Open(t, 2, nil)
-	}
-	return []int{2, 3, 8}, gputest.Open(t, 8, nil)
+	gputest.Need(t, 2)
+	most := gputest.UpTo(8)
+	return slices.DeleteFunc([]int{2, 3, 8}, func(n int) bool { return n > most }), gputest.Open(t, most, nil)
 }
 
 // One device and many give the same bits: for random scenes, batches, sizes
@@ -125,10 +125,7 @@ func TestMultiSceneCallerStream(t *testing.T) {
 
 // The plan is what runs: launches and copies of a call, counted.
 func TestMultiScenePlanIsExecuted(t *testing.T) {
-	n := 3
-	if gputest.Native() {
-		n = 2
-	}
+	n := gputest.UpTo(3)
 	rig, trace := traced(t, n)
 	rng := rand.New(rand.NewPCG(2, 2))
 	s := newScene(t, rig.Driver, ordinals(rig, n), anyFloor())

@@ -62,6 +62,11 @@ type peerInfo struct {
 	To     int    `json:"to"`
 	Works  bool   `json:"works"`
 	Result string `json:"result"`
+	// Transport is how the kernels of From best get at rows on To, from the times of a kernel that works across the link
+	// and of copies of the same bytes; 0 where they were not measured, as on emulated devices.
+	Transport string  `json:"transport"`
+	DirectMS  float64 `json:"direct_ms"`
+	CopyMS    float64 `json:"copy_ms"`
 	// BytesPerSecond is the rate of a copy of probeBytes; without peer access the driver stages it through the host.
 	// BothBytesPerSecond is the sum of both rates when the other direction copies at the same time.
 	BytesPerSecond     float64 `json:"bytes_per_second"`
@@ -72,7 +77,8 @@ type peerInfo struct {
 func peers(links []multi.Link, speeds []multi.LinkSpeed) []peerInfo {
 	list := []peerInfo{}
 	for _, l := range links {
-		p := peerInfo{From: l.From, To: l.To, Works: l.OK(), Result: l.Trouble()}
+		p := peerInfo{From: l.From, To: l.To, Works: l.OK(), Result: l.Trouble(), Transport: l.Transport.String(),
+			DirectMS: l.DirectTime.Seconds() * 1e3, CopyMS: l.CopyTime.Seconds() * 1e3}
 		for _, s := range speeds {
 			switch {
 			case s.Both && (s.From == l.From && s.To == l.To || s.From == l.To && s.To == l.From):
@@ -219,8 +225,12 @@ func (r *infoReport) print(w io.Writer, verbose bool) error {
 		pr.linef("           %s: %s (%s)", t.Name, state, t.Reason)
 	}
 	for _, l := range r.Peers {
-		pr.linef("peer       dev%d -> dev%d: %s, copies at %.1f GB/s, with the way back %.1f GB/s", l.From, l.To, l.Result,
-			l.BytesPerSecond/1e9, l.BothBytesPerSecond/1e9)
+		rule := ""
+		if l.CopyMS > 0 {
+			rule = fmt.Sprintf(" (2^20 rows in %.3f ms directly, %.3f ms by copies)", l.DirectMS, l.CopyMS)
+		}
+		pr.linef("peer       dev%d -> dev%d: %s, copies at %.1f GB/s, with the way back %.1f GB/s; %s%s", l.From, l.To, l.Result,
+			l.BytesPerSecond/1e9, l.BothBytesPerSecond/1e9, l.Transport, rule)
 	}
 	if r.Transport != "" {
 		pr.linef("transport  %s", r.Transport)
