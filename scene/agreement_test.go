@@ -119,7 +119,8 @@ type verdict struct {
 }
 
 const (
-	judgedRows = 4096 // random rows of every batch that float64 judges
+	judgedRows = 4096 // random rows of a batch that float64 judges
+	fewJudged  = 1024 // of the batches that are searched in much the same way
 	mostDiffer = 100  // one row of so many may differ before it is not worth a judgement
 )
 
@@ -193,9 +194,9 @@ func (a *agreement) judge(op string, rows, hits, most int, limit float64, same f
 }
 
 // limit allows for the few rows of a sample: three deviations above the limit.
-func (a *agreement) limit() float64 {
+func (a *agreement) limit(sample int) float64 {
 	p := a.scene.ambiguous
-	return p + 3*math.Sqrt(p/judgedRows)
+	return p + 3*math.Sqrt(p/float64(sample))
 }
 
 func (a *agreement) rays(n int) (b batch) {
@@ -224,7 +225,7 @@ func (a *agreement) intersect(n int) {
 		require.NotEqual(a, own.global[i], opt.global[i], "row %d: the same winner, other bits: %+v, %+v", i, own.row(i), opt.row(i))
 	}
 	hits := count(own.global, func(id int32) bool { return id >= 0 })
-	a.judge("intersect", n, hits, judgedRows, a.limit(), func(i int) bool { return !differ[i] }, func(i int) verdict {
+	a.judge("intersect", n, hits, judgedRows, a.limit(judgedRows), func(i int) bool { return !differ[i] }, func(i int) verdict {
 		o, d, tmax := b.ray(i)
 		h := a.exact.Intersect(o, d, tmax)
 		for _, r := range []row{own.row(i), opt.row(i)} {
@@ -244,10 +245,10 @@ func (a *agreement) visible(n int) {
 	for range n {
 		b.add(a.scene.point(a.rng), a.scene.point(a.rng))
 	}
-	compare := func(op string, b segments, own, opt []uint8) {
+	compare := func(op string, sample int, b segments, own, opt []uint8) {
 		a.Helper()
 		blocked := count(own, func(v uint8) bool { return v == 0 })
-		a.judge(op, n, blocked, judgedRows, a.limit(), func(i int) bool { return own[i] == opt[i] }, func(i int) verdict {
+		a.judge(op, n, blocked, sample, a.limit(sample), func(i int) bool { return own[i] == opt[i] }, func(i int) verdict {
 			s := a.exact.Segment(b.s[i], b.e[i], b.list(i)...)
 			if !s.Ambiguous && own[i] != flag(s.Visible) {
 				return verdict{err: fmt.Errorf("visible %d, float64 says %v", own[i], s.Visible)}
@@ -256,9 +257,9 @@ func (a *agreement) visible(n int) {
 		})
 	}
 	free := a.own.see(b)
-	compare("visible", b, free, a.opt.see(b))
+	compare("visible", judgedRows, b, free, a.opt.see(b))
 	if a.scene.closed {
-		compare("visible, back", b, free, a.own.see(segments{s: b.e, e: b.s}))
+		compare("visible, back", fewJudged, b, free, a.own.see(segments{s: b.e, e: b.s}))
 	}
 
 	single := polylines{segments: 1, length: make([]int32, n)}
@@ -274,7 +275,7 @@ func (a *agreement) visible(n int) {
 		}
 		b.ignore = append(b.ignore, int32(a.rng.IntN(faces)), id)
 	}
-	compare("visible, ignoring", b, a.own.see(b), a.opt.see(b))
+	compare("visible, ignoring", fewJudged, b, a.own.see(b), a.opt.see(b))
 }
 
 func (a *agreement) chains(n int) {
@@ -289,7 +290,7 @@ func (a *agreement) chains(n int) {
 	}
 	own, opt := a.own.follow(b), a.opt.follow(b)
 	blocked := count(own, func(p oracle.Polyline) bool { return !p.AllVisible })
-	a.judge("visible_chain", n, blocked, judgedRows/4, legs*a.limit(), func(i int) bool { return own[i] == opt[i] }, func(i int) verdict {
+	a.judge("visible_chain", n, blocked, fewJudged/2, legs*a.limit(fewJudged/2), func(i int) bool { return own[i] == opt[i] }, func(i int) verdict {
 		points, length, _ := b.row(i)
 		want, ambiguous, blocker := a.exact.Chain(points, length, nil)
 		for _, got := range []oracle.Polyline{own[i], opt[i]} {
@@ -329,7 +330,7 @@ func (a *agreement) reflections(n int) {
 		}
 		return out
 	}
-	a.judge("trace_reflections", n, hits, judgedRows/8, 1, func(i int) bool { return differ[i] == 0 }, func(i int) verdict {
+	a.judge("trace_reflections", n, hits, fewJudged/4, 1, func(i int) bool { return differ[i] == 0 }, func(i int) verdict {
 		o, d, tmax := b.ray(i)
 		want := a.exact.Reflect(o, d, tmax, bounces)
 		sure := len(want)

@@ -84,7 +84,7 @@ func TestBitsOfChains(t *testing.T) {
 				require.NoError(t, err)
 				mesh.Chains(brute.Rays{O: rays.O, D: rays.D}, bounces, ids)
 			})
-			requireInvariants(t, want, b)
+			requireInvariants(t, want, m, b)
 			requireChainModel(t, m, b, want, some(rng, rows, 1024))
 		}
 		got := r.answerChains(b, bounces, r.ownChains())

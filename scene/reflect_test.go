@@ -300,29 +300,48 @@ func (s slot) bits() [13]uint32 {
 	}
 }
 
-// requireInvariants checks what holds for every chain.
-func requireInvariants(t *testing.T, got chains, b batch) {
+// requireInvariants checks what holds for every chain up to rounding: to 1e-5 of the
+// lengths, or where the model in float64 says that rounding does more, because a surface
+// is seen nearly edge-on, to that. Few chains need the model.
+func requireInvariants(t *testing.T, got chains, m scene.Mesh, b batch) {
 	t.Helper()
 	length := func(v vec) float64 {
 		return math.Sqrt(float64(v[0])*float64(v[0]) + float64(v[1])*float64(v[1]) + float64(v[2])*float64(v[2]))
 	}
 	apart := func(a, b vec) float64 { return length(vec{a[0] - b[0], a[1] - b[1], a[2] - b[2]}) }
+	model, asked := oracle.New(m.Vertices, m.Faces), 0
 	for i := range b.rows() {
-		o, d, _ := b.ray(i)
+		o, d, tmax := b.ray(i)
 		path, from := 0.0, o
 		for k := range got.length(i) {
 			s := got.slot(i, k)
 			path += float64(s.t) * length(d)
 			scale := math.Max(1, math.Max(path, length(s.image)))
-			require.InDelta(t, path, apart(s.image, s.p), 1e-5*scale, "row %d, bounce %d", i, k)
-			require.InDelta(t, apart(from, s.p), float64(s.t)*length(d), 1e-5*scale, "row %d, bounce %d", i, k)
-			require.InDelta(t, 1, length(s.n), 1e-6, "row %d, bounce %d", i, k)
 			arriving := vec{s.p[0] - from[0], s.p[1] - from[1], s.p[2] - from[2]}
 			facing := float64(arriving[0]*s.n[0]) + float64(arriving[1]*s.n[1]) + float64(arriving[2]*s.n[2])
-			require.LessOrEqual(t, facing, 1e-5*scale, "row %d, bounce %d", i, k)
+			off := max(math.Abs(path-apart(s.image, s.p)), math.Abs(apart(from, s.p)-float64(s.t)*length(d)), facing)
+			if off > 1e-5*scale {
+				asked++
+				limit := 1e-5*scale + roundingOf(model.Reflect(o, d, tmax, k+1))
+				require.LessOrEqual(t, off, limit, "row %d, bounce %d", i, k)
+			}
+			require.InDelta(t, 1, length(s.n), 1e-6, "row %d, bounce %d", i, k)
 			from = s.p
 		}
 	}
+	require.LessOrEqual(t, asked, b.rows()/1000)
+}
+
+// roundingOf bounds what rounding does to the lengths of a chain, without bound where
+// float64 is not sure of the chain.
+func roundingOf(chain []oracle.Bounce) (off float64) {
+	for _, b := range chain {
+		if b.Ambiguous {
+			return math.Inf(1)
+		}
+		off += b.PTol
+	}
+	return off + chain[len(chain)-1].ImageTol
 }
 
 func scatteredRays(rng *rand.Rand, n int) (b batch) {
@@ -358,7 +377,7 @@ func TestR12RandomScenes(t *testing.T) {
 				bounces, certain := requireModel(t, got, c.mesh, b)
 				require.Greater(t, float64(certain), c.certain*float64(bounces))
 			}
-			requireInvariants(t, got, b)
+			requireInvariants(t, got, c.mesh, b)
 			first := r.intersect(b, scene.All)
 			long := 0
 			for i := range b.rows() {
