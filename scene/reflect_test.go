@@ -302,7 +302,8 @@ func (s slot) bits() [13]uint32 {
 
 // requireInvariants checks what holds for every chain up to rounding: to 1e-5 of the
 // lengths, or where the model in float64 says that rounding does more, because a surface
-// is seen nearly edge-on, to that. Few chains need the model.
+// is seen nearly edge-on, to that. Where a surface is as close to another as a leg starts
+// from it, so that T may be cut off at zero, the model is not sure. Few chains need it.
 func requireInvariants(t *testing.T, got chains, m scene.Mesh, b batch) {
 	t.Helper()
 	length := func(v vec) float64 {
