@@ -10,10 +10,14 @@
 // With peer access a remote kernel reads its rays from, and writes its
 // winners into, the master's buffers: one launch per device and two event
 // edges, no copies ([chunked.Direct]). Otherwise rows and winners go through
-// the copy engines, which stage them through the host where there is no link
-// ([chunked.Copy]). Peer access is believed only after a byte-pattern test of
+// the copy engines, in chunks that overlap computation, from device to device
+// ([chunked.Copy]) or by way of the host ([chunked.Host]). Peer access is believed only after a byte-pattern test of
 // each directed pair, run once in [New].
 //
 // A batch too small to be worth dividing runs on the master as the plain call
 // it is; [Scene.Plan] says beforehand what would happen and why.
+//
+// Results that are larger than the memory of the master are streamed, chunk by
+// chunk: to a function ([Offload]), to a loop ([Scene.IntersectSeq] and its
+// siblings), or to host memory ([HostSink]).
 package multi

@@ -178,7 +178,7 @@ func TestMultiSceneStreamingLoop(t *testing.T) {
 			require.Equal(t, min(stop+1, 6), n)
 			require.Equal(t, before, poolUse(s.Scene), "slots in use")
 			require.NoError(t, s.Stream().Synchronize(bg))
-			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines }, time.Second, time.Millisecond)
+			requireGoroutines(t, goroutines)
 			s.requireHealthy(t, fmt.Sprint("left at ", stop))
 		}
 		s.opts.ChunkRays = 7
@@ -206,6 +206,16 @@ func TestMultiSceneStreamingLoop(t *testing.T) {
 		continue
 	}
 	require.ErrorIs(t, last, context.Canceled)
+}
+
+// requireGoroutines waits until there are no more than so many.
+func requireGoroutines(t testing.TB, most int) {
+	t.Helper()
+	until := time.Now().Add(5 * time.Second)
+	for runtime.NumGoroutine() > most {
+		require.True(t, time.Now().Before(until), "%d goroutines, there were %d", runtime.NumGoroutine(), most)
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // The scene that streams is busy, and says so to its own consumer.
