@@ -32,7 +32,7 @@ func TestMultiSceneSync(t *testing.T) {
 	rays, free := b.rays(t, s.Stream())
 	defer free()
 	for round := range 8 {
-		s.transport = []chunked.Transport{chunked.Direct, chunked.Copy}[round%2]
+		s.transport = []chunked.Transport{chunked.Direct, chunked.Copy, chunked.Host}[round%3]
 		next := scene.Mesh{Vertices: append([]float32(nil), m.Vertices...), Faces: m.Faces, Dynamic: true}
 		for i := range next.Vertices {
 			next.Vertices[i] += rng.Float32()*.2 - .1
