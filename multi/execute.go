@@ -69,7 +69,28 @@ func (x *execution) run() (err error) {
 			return m.fail("recording the entry event", err)
 		}
 	}
+	// With one launch per device the master's comes first: its device has the longest
+	// way to go, because it finalizes the rows of all, and the others have time until
+	// it has finalized its own.
+	together := x.plan.Kind != chunked.KindDirect
+	err = x.submitAll(func(c chunked.Chunk) bool { return together || c.Position == 0 })
+	if err == nil && !together {
+		err = x.submitAll(func(c chunked.Chunk) bool { return c.Position > 0 })
+	}
+	if err != nil {
+		return err
+	}
+	err = x.retire(len(x.plan.Chunks))
+	complete = true
+	return err
+}
+
+// submitAll submits, in the plan's order, the chunks that are picked.
+func (x *execution) submitAll(pick func(chunked.Chunk) bool) error {
 	for _, c := range x.plan.Chunks {
+		if !pick(c) {
+			continue
+		}
 		if err := x.makeRoom(c); err != nil {
 			return err
 		}
@@ -77,9 +98,7 @@ func (x *execution) run() (err error) {
 			return err
 		}
 	}
-	err = x.retire(len(x.plan.Chunks))
-	complete = true
-	return err
+	return nil
 }
 
 // prepare makes streams and events that are missing, and leases memory.
