@@ -14,6 +14,7 @@ type batchJob struct {
 	op    chunked.Op
 	rows  int64
 	bytes int64        // of the inputs
+	whole bool         // the operation needs the whole result on the device, and is never streamed
 	read  func() error // brings the inputs to host memory
 	trace func(e *engine, watch *stopwatch) ([]npy.Column, error)
 }
@@ -64,7 +65,7 @@ func (p *program) planBatch(ctx context.Context, c *common, options chunked.Opti
 		return err
 	}
 	defer func() { err = errors.Join(err, e.close(ctx)) }()
-	plan, err := e.scene.Plan(job.op, job.rows)
+	plan, err := e.plan(job)
 	if err != nil {
 		return err
 	}
@@ -73,9 +74,17 @@ func (p *program) planBatch(ctx context.Context, c *common, options chunked.Opti
 	return err
 }
 
+// plan is that of the call that the job makes.
+func (e *engine) plan(job batchJob) (chunked.Plan, error) {
+	if e.streamed && !job.whole {
+		return e.scene.PlanStream(job.op, job.rows)
+	}
+	return e.scene.Plan(job.op, job.rows)
+}
+
 // reportBatch prints what -info asks for.
 func (p *program) reportBatch(e *engine, job batchJob, columns []npy.Column, watch *stopwatch) error {
-	plan, err := e.scene.Plan(job.op, job.rows)
+	plan, err := e.plan(job)
 	if err != nil {
 		return err
 	}

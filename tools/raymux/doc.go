@@ -2,6 +2,7 @@
 //
 //	raymux info          devices, driver, backends, links between devices
 //	raymux intersect     the closest hit of every ray
+//	raymux calibrate     whether dividing an operation among the devices pays
 //	raymux edge-records  the edges of the meshes and the faces beside them
 //	raymux version       what the program was built from
 //

@@ -19,6 +19,8 @@ type engine struct {
 	ordinals []int
 	backend  scene.Backend // as asked for
 	scene    *multi.Scene
+	// streamed: results leave the devices chunk by chunk, because the options limit the chunks.
+	streamed bool
 }
 
 // forBackend names the flag when the tracer that was asked for cannot run here.
@@ -45,7 +47,7 @@ func (p *program) openEngine(ctx context.Context, list deviceList, backend scene
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{drv: drv, ordinals: ordinals}
+	e := &engine{drv: drv, ordinals: ordinals, streamed: options.ChunkRays > 0 || options.MemoryBudget > 0}
 	if options.Weights != nil {
 		err := chunked.CheckWeights("-weights", options.Weights, len(ordinals))
 		var option *chunked.OptionError

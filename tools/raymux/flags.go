@@ -81,10 +81,7 @@ type common struct {
 }
 
 func (fs *flagSet) common(c *common) {
-	fs.Func("mesh", "`FILE` of a mesh: .obj, .ply or .stl; repeat it for several, in order (required)", func(s string) error {
-		c.meshes = append(c.meshes, s)
-		return nil
-	})
+	fs.meshes(&c.meshes)
 	fs.machine(&c.devices, &c.backend)
 	fs.file("out", "`FILE` for the result: .npz, or .npy for a single column (required, not with -plan)", &c.out)
 	fs.once("fields", "`LIST`: all, or a comma-separated list of the columns to compute and write (default all)", func(s string) error {
@@ -97,22 +94,40 @@ func (fs *flagSet) common(c *common) {
 	fs.BoolVar(&c.info, "info", false, "print the plan, timings and bytes moved to standard error")
 }
 
+// meshes declares the flag that names meshes.
+func (fs *flagSet) meshes(list *[]string) {
+	fs.Func("mesh", "`FILE` of a mesh: .obj, .ply or .stl; repeat it for several, in order (required)", func(s string) error {
+		*list = append(*list, s)
+		return nil
+	})
+}
+
 // split declares the flags that divide a batch among the devices.
 func (fs *flagSet) split(options *chunked.Options) {
 	fs.once("weights", "`a,b,...`: shares of the devices, one each (default: equal)", func(s string) (err error) {
 		options.Weights, err = parseWeights(s)
 		return err
 	})
-	fs.once("min-rows", "fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default 262144)",
-		func(s string) (err error) {
-			if options.MinRaysPerDevice, err = strconv.ParseInt(s, 10, 64); err != nil || options.MinRaysPerDevice < 1 {
-				return errors.New("use a whole number from 1")
-			}
-			return nil
-		})
-	fs.once("transport", "`auto|direct|copy`: how rows reach the other devices (default auto)", func(s string) error {
+	fs.count("min-rows", "fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default 262144)",
+		&options.MinRaysPerDevice)
+	fs.count("min-lanes", "the same `N` for the lanes of accumulations (default 262144)", &options.MinLanesPerDevice)
+	fs.count("chunk-rows", "trace at most `N` rows at a time on a device, and take the results of each chunk off the device before the next (default: all)",
+		&options.ChunkRays)
+	fs.count("memory-budget", "the most memory in `BYTES` that a call may add on a device; chunks are as large as fits (default: no limit)",
+		&options.MemoryBudget)
+	fs.once("transport", "`auto|direct|copy|host`: how rows reach the other devices (default auto)", func(s string) error {
 		if options.Transport.UnmarshalText([]byte(s)) != nil {
-			return errors.New("use auto, direct or copy")
+			return errors.New("use auto, direct, copy or host")
+		}
+		return nil
+	})
+}
+
+// count declares a flag whose value is a number of things.
+func (fs *flagSet) count(name, usage string, target *int64) {
+	fs.once(name, usage, func(s string) (err error) {
+		if *target, err = strconv.ParseInt(s, 10, 64); err != nil || *target < 1 {
+			return errors.New("use a whole number from 1")
 		}
 		return nil
 	})

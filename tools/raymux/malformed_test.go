@@ -224,7 +224,7 @@ func malformedCalls() []malformed {
 	add("no origins", run.with("-origins"), exitUsage, "-origins is missing")
 	add("no directions", run.with("-directions"), exitUsage, "-directions is missing")
 	add("no output", run.with("-out"), exitUsage, "-out is missing")
-	add("unknown flag", run.with("-chunk-rows", "10"), exitUsage, "unknown flag -chunk-rows")
+	add("unknown flag", run.with("-chunks", "10"), exitUsage, "unknown flag -chunks")
 	add("flag twice", run.with("-tmax", "tmax.npy", "tmax.npy"), exitUsage, "-tmax", "given twice")
 	add("empty name", run.with("-tmax", ""), exitUsage, "-tmax", "the name is empty")
 	add("unknown column", run.with("-fields", "t,q"), exitUsage, `-fields: found "q"; expected all or some of t,p,n,geo_n`)
@@ -236,7 +236,15 @@ func malformedCalls() []malformed {
 	add("weights zero", run.with("-weights", "0,0"), exitUsage, "-weights: the weights add up to 0")
 	add("weights word", run.with("-weights", "one"), exitUsage, "-weights", `"one" is no weight`)
 	add("min-rows", run.with("-min-rows", "0"), exitUsage, "-min-rows", "a whole number from 1")
-	add("transport", run.with("-transport", "pigeon"), exitUsage, "-transport", "use auto, direct or copy")
+	for _, flag := range []string{"-min-lanes", "-chunk-rows", "-memory-budget"} {
+		for _, value := range []string{"0", "-1", "1.5", "many", "", "99999999999999999999"} {
+			add(flag+" "+value, run.with(flag, value), exitUsage, flag, "a whole number from 1")
+		}
+		add(flag+" twice", run.with(flag, "1", "1"), exitUsage, flag, "given twice")
+	}
+	add("memory-budget too small", run.with("-memory-budget", "100"), exitUsage, "100", "228")
+	add("memory-budget too small for the chunks", run.with("-memory-budget", "500").with("-chunk-rows", "3"), exitUsage, "500")
+	add("transport", run.with("-transport", "pigeon"), exitUsage, "-transport", "use auto, direct, copy or host")
 	add("backend", run.with("-backend", "cpu"), exitUsage, "-backend", "use auto, cuda or optix")
 	add("devices word", run.with("-devices", "gpu"), exitUsage, "-devices", "use all, emu:N, or device numbers")
 	add("devices none", run.with("-devices", ""), exitUsage, "-devices")
@@ -327,9 +335,9 @@ func TestUnknownCommands(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "raymux: no command; use one of info, intersect, visible, reflect, edge-records, version, or -h\n"},
-		{[]string{"x"}, "raymux: unknown command \"x\"; use one of info, intersect, visible, reflect, edge-records, version\n"},
-		{[]string{"accumulate", "-mesh", "a.obj"}, "raymux: unknown command \"accumulate\"; use one of info, intersect, visible, reflect, edge-records, version\n"},
+		{nil, "raymux: no command; use one of info, intersect, visible, reflect, calibrate, edge-records, version, or -h\n"},
+		{[]string{"x"}, "raymux: unknown command \"x\"; use one of info, intersect, visible, reflect, calibrate, edge-records, version\n"},
+		{[]string{"accumulate", "-mesh", "a.obj"}, "raymux: unknown command \"accumulate\"; use one of info, intersect, visible, reflect, calibrate, edge-records, version\n"},
 		{[]string{"intersect", "extra"}, "raymux intersect: unexpected argument \"extra\"; every input has a flag, raymux intersect -h lists them\n"},
 		{[]string{"info", "-mesh", "a.obj"}, "raymux info: unknown flag -mesh; raymux info -h lists the flags\n"},
 	} {

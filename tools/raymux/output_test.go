@@ -84,6 +84,14 @@ func TestIntersect(t *testing.T) {
 		{"row by row on three devices", run.with("-devices", "emu:3").with("-min-rows", "1"), archiveOf(t, all...), ""},
 		{"weights", run.with("-min-rows", "1").with("-weights", "1,3"), archiveOf(t, all...), ""},
 		{"copies", run.with("-min-rows", "1").with("-transport", "copy"), archiveOf(t, all...), ""},
+		{"through the host", run.with("-min-rows", "1").with("-transport", "host"), archiveOf(t, all...), ""},
+		{"chunks of one row", run.with("-chunk-rows", "1"), archiveOf(t, all...), ""},
+		{"chunks on three devices", run.with("-devices", "emu:3").with("-chunk-rows", "3"), archiveOf(t, all...), ""},
+		{"chunks on one device", run.with("-devices", "emu:1").with("-chunk-rows", "3").with("-fields", "t,n"), archiveOf(t, all[0], all[2]), ""},
+		{"a memory budget", run.with("-memory-budget", "456").with("-transport", "copy"), archiveOf(t, all...), ""},
+		{"min-lanes", run.with("-min-lanes", "7"), archiveOf(t, all...), ""},
+		{"no rays in chunks", run.with("-origins", "none.npy").with("-directions", "none.npy").with("-fields", "t").with("-chunk-rows", "9"),
+			archiveOf(t, npy.Floats("t", nil, 0)), ""},
 		{"explicit backend", run.with("-backend", "cuda"), archiveOf(t, all...), ""},
 		{"columns in the order of the operation", run.with("-fields", "prim_id,t"), archiveOf(t, all[0], all[7]), ""},
 		{"t alone", run.with("-fields", "t"), archiveOf(t, all[0]), ""},
@@ -177,6 +185,19 @@ func TestPlan(t *testing.T) {
 	assert.Contains(t, r.out, "kind=master")
 	assert.Contains(t, r.out, "floor")
 	assert.Empty(t, r.outputFiles, "-plan writes nothing even when -out is given")
+	// With a limit of the chunks the plan is that of a streamed call, whose chunks share three slots.
+	r = b.succeed(t, intersectCall().with("-plan", "true").with("-memory-budget", "456").args(b)...)
+	for _, want := range []string{"kind=chunked", "456"} {
+		assert.Contains(t, r.out, want)
+	}
+}
+
+func TestInfoOfChunks(t *testing.T) {
+	b := newBench(t)
+	r := b.succeed(t, intersectCall().with("-info", "true").with("-chunk-rows", "1").args(b)...)
+	for _, want := range []string{"kind=chunked", "trace and download", "master to host 304, master to others 48, others to master 8"} {
+		assert.Contains(t, r.err, want)
+	}
 }
 
 func TestInfoFlag(t *testing.T) {

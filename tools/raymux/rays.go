@@ -76,6 +76,7 @@ func (r *rayFiles) bytesPerRow() int64 {
 // rayJob is an operation on a batch of rays.
 type rayJob struct {
 	op    func(rayBytes int64) chunked.Op
+	whole bool // see batchJob
 	trace func(e *engine, rays scene.Rays, watch *stopwatch) ([]npy.Column, error)
 }
 
@@ -88,7 +89,7 @@ func (p *program) traceRays(ctx context.Context, f *rayFlags, job rayJob) (err e
 	defer func() { err = errors.Join(err, files.close()) }()
 	var rays hostRays
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
-		op: job.op(files.bytesPerRow()), rows: files.rows, bytes: files.rows * files.bytesPerRow(),
+		op: job.op(files.bytesPerRow()), rows: files.rows, bytes: files.rows * files.bytesPerRow(), whole: job.whole,
 		read: func() (err error) {
 			rays, err = p.readRays(files)
 			return err

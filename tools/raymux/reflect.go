@@ -54,7 +54,8 @@ func (p *program) reflect(ctx context.Context, args []string) error {
 	}
 	fields := chainFields(f.fields)
 	return p.traceRays(ctx, &f.rayFlags, rayJob{
-		op: func(rayBytes int64) chunked.Op { return multi.ReflectionsOp(f.bounces, fields, rayBytes) },
+		whole: f.dedup,
+		op:    func(rayBytes int64) chunked.Op { return multi.ReflectionsOp(f.bounces, fields, rayBytes) },
 		trace: func(e *engine, rays scene.Rays, watch *stopwatch) ([]npy.Column, error) {
 			return e.reflect(ctx, rays, &f, watch)
 		},
@@ -74,6 +75,11 @@ func chainFields(chosen []string) (fields scene.ChainFields) {
 // reflect follows the rays and downloads the chosen columns.
 func (e *engine) reflect(ctx context.Context, rays scene.Rays, f *reflectFlags, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
+	if e.streamed && !f.dedup && rays.O.Len() > 0 {
+		return stream(e.scene.TraceReflectionsSeq(ctx, rays, f.bounces, chainFields(f.fields)), watch, func(c *scene.Chains) ([]npy.Column, error) {
+			return downloadChains(ctx, st, c, f.fields, c.Rows(), nil)
+		})
+	}
 	chains, err := e.scene.TraceReflections(ctx, rays, f.bounces, chainFields(f.fields))
 	if err != nil {
 		return nil, err
@@ -94,15 +100,8 @@ func (e *engine) reflect(ctx context.Context, rays scene.Rays, f *reflectFlags, 
 	if f.dedup {
 		rows = len(first)
 	}
-	for _, c := range scene.ChainColumns(scene.ChainAll) {
-		if !slices.Contains(f.fields, c.Name) {
-			continue
-		}
-		column, err := chainColumn(ctx, st, chains, c, rows, first)
-		if err != nil {
-			return nil, err
-		}
-		columns = append(columns, column)
+	if columns, err = downloadChains(ctx, st, chains, f.fields, rows, first); err != nil {
+		return nil, err
 	}
 	if slices.Contains(f.fields, representative) {
 		columns = append(columns, npy.Longs(representative, first, rows))
@@ -111,6 +110,21 @@ func (e *engine) reflect(ctx context.Context, rays scene.Rays, f *reflectFlags, 
 		columns = append(columns, npy.Longs(discoveryCount, count, rows))
 	}
 	watch.lap("download")
+	return columns, nil
+}
+
+// downloadChains downloads the chosen columns; see chainColumn.
+func downloadChains(ctx context.Context, st *cuda.Stream, chains *scene.Chains, fields []string, rows int, chosen []int64) (columns []npy.Column, err error) {
+	for _, c := range scene.ChainColumns(scene.ChainAll) {
+		if !slices.Contains(fields, c.Name) {
+			continue
+		}
+		column, err := chainColumn(ctx, st, chains, c, rows, chosen)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
 	return columns, nil
 }
 

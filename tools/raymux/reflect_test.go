@@ -68,6 +68,8 @@ func TestReflect(t *testing.T) {
 		{"all columns", run, archiveOf(t, all...)},
 		{"row by row on three devices", run.with("-devices", "emu:3").with("-min-rows", "1"), archiveOf(t, all...)},
 		{"copies", run.with("-min-rows", "1").with("-transport", "copy"), archiveOf(t, all...)},
+		{"in chunks", run.with("-chunk-rows", "1"), archiveOf(t, all...)},
+		{"paths in chunks", run.with("-dedup", "true").with("-chunk-rows", "1"), archiveOf(t, paths...)},
 		{"columns in the order of the operation", run.with("-fields", "prim_ids,t"), archiveOf(t, all[1], all[2])},
 		{"images alone", run.with("-fields", "image_sources"), archiveOf(t, all[3])},
 		{"one bounce unless said otherwise", run.with("-bounces").with("-fields", "t,barycentric"), archiveOf(t,

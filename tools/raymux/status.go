@@ -61,6 +61,8 @@ func describe(ctx context.Context, err error) (status int, text string) {
 		fault   *fileio.Fault
 		devices *devicesError
 		option  *chunked.OptionError
+		budget  *chunked.BudgetError
+		chunk   *chunked.ChunkError
 		arg     *scene.ArgumentError
 		limit   *scene.LimitError
 	)
@@ -69,7 +71,7 @@ func describe(ctx context.Context, err error) (status int, text string) {
 		return exitInterrupted, "interrupted; no output was written"
 	case errors.As(err, &devices):
 		return exitDevices, text
-	case errors.As(err, &usage), errors.As(err, &fault), errors.As(err, &option), errors.As(err, &arg), errors.As(err, &limit):
+	case errors.As(err, &usage), errors.As(err, &fault), errors.As(err, &option), errors.As(err, &budget), errors.As(err, &chunk), errors.As(err, &arg), errors.As(err, &limit):
 		return exitUsage, text
 	}
 	return exitFailed, text

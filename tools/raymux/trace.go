@@ -25,6 +25,11 @@ func (e *engine) trace(ctx context.Context, h hostRays, job rayJob, watch *stopw
 // intersect finds the closest hits and downloads the chosen columns.
 func (e *engine) intersect(ctx context.Context, batch scene.Rays, fields []string, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
+	if e.streamed && batch.O.Len() > 0 {
+		return stream(e.scene.IntersectSeq(ctx, batch, hitFlags(fields)), watch, func(h *scene.Hits) ([]npy.Column, error) {
+			return downloadHits(ctx, st, h, fields)
+		})
+	}
 	hits, err := e.scene.Intersect(ctx, batch, hitFlags(fields))
 	if err != nil {
 		return nil, err
@@ -34,6 +39,15 @@ func (e *engine) intersect(ctx context.Context, batch scene.Rays, fields []strin
 		return nil, err
 	}
 	watch.lap("trace")
+	if columns, err = downloadHits(ctx, st, hits, fields); err != nil {
+		return nil, err
+	}
+	watch.lap("download")
+	return columns, nil
+}
+
+// downloadHits downloads the chosen columns.
+func downloadHits(ctx context.Context, st *cuda.Stream, hits *scene.Hits, fields []string) (columns []npy.Column, err error) {
 	for _, c := range scene.HitColumns(hits.Flags) {
 		if !slices.Contains(fields, c.Name) {
 			continue
@@ -44,7 +58,6 @@ func (e *engine) intersect(ctx context.Context, batch scene.Rays, fields []strin
 		}
 		columns = append(columns, column)
 	}
-	watch.lap("download")
 	return columns, nil
 }
 

@@ -40,6 +40,7 @@ func TestVisible(t *testing.T) {
 		{"without ignored primitives", run, []uint8{0, 0, 1, 0}},
 		{"row by row on three devices", run.with("-devices", "emu:3").with("-min-rows", "1"), []uint8{0, 0, 1, 0}},
 		{"copies", run.with("-min-rows", "1").with("-transport", "copy").with("-ignore", "two.npy"), []uint8{1, 1, 1, 1}},
+		{"in chunks", run.with("-chunk-rows", "1").with("-ignore", "two.npy"), []uint8{1, 1, 1, 1}},
 		{"one ignored primitive", run.with("-ignore", "one.npy"), []uint8{1, 0, 1, 0}},
 		{"two ignored primitives", run.with("-ignore", "two.npy"), []uint8{1, 1, 1, 1}},
 		{"in Fortran order", run.with("-ignore", "fortran.npy"), []uint8{1, 1, 1, 1}},

@@ -48,6 +48,27 @@ func makeColumn[T any](name, dtype string, size int64, data []T, shape []int, ad
 	}
 }
 
+// Join is the column of the rows of all parts, in their order. Parts are of one name, type and width; there is at least
+// one.
+func Join(parts []Column) Column {
+	all := parts[0]
+	all.Shape = append([]int{0}, all.Shape[1:]...)
+	all.bytes = 0
+	for _, p := range parts {
+		all.Shape[0] += p.Shape[0]
+		all.bytes += p.bytes
+	}
+	all.write = func(w io.Writer) error {
+		for _, p := range parts {
+			if err := p.write(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return all
+}
+
 // Bytes is the size of the values.
 func (c Column) Bytes() int64 { return c.bytes }
 
