@@ -23,8 +23,9 @@ __device__ __forceinline__ Mirror load_mirror(const Triangle* t)
     return Mirror{{a.x, a.y, a.z}, {b.x, b.y, b.z}, {c.x, c.y, c.z}, {n.x, n.y, n.z}, c.w};
 }
 
-// Origin and direction of every lane's leg. A search needs all registers that a thread
-// has, and these six values only when it has ended.
+// Number, origin and direction of every lane's leg. A search needs all registers that a
+// thread has, and these values only when it has ended or meets a triangle.
+__shared__ i32 chain_bounce[SEARCH_THREADS];
 __shared__ float chain_legs[6][SEARCH_THREADS];
 
 // A row's searches are the legs of its chain. The next leg starts in the lane that has
@@ -34,7 +35,6 @@ __shared__ float chain_legs[6][SEARCH_THREADS];
 // it is there, in one piece and read a moment ago, and not in the tables.
 struct ChainOfHits {
     const TraceChainsParams& p;
-    i32 bounce;
 
     __device__ __forceinline__ void keep_leg(f32x3 o, f32x3 d)
     {
@@ -50,7 +50,7 @@ struct ChainOfHits {
     __device__ __forceinline__ bool begin(Search& s, i64 row)
     {
         s.best.id = -1;
-        bounce = 0;
+        chain_bounce[threadIdx.x] = 0;
         if (row_active(p.rays, row)) {
             const f32x3 o = load3(p.rays.o, row);
             const f32x3 d = load3(p.rays.d, row);
@@ -65,7 +65,7 @@ struct ChainOfHits {
 
     __device__ __forceinline__ void meet(Search& s, float t, i32 id)
     {
-        const float t_min = bounce == 0 ? RAY_T_MIN : 0.0f;
+        const float t_min = chain_bounce[threadIdx.x] == 0 ? RAY_T_MIN : 0.0f;
         if (t >= t_min && (t < s.best.t || (t == s.best.t && precedes(id, s.best.id)))) {
             s.best = Winner{plus_zero(t), (i32)s.slot}; // boxes are culled by the sign of a difference
         }
@@ -74,10 +74,12 @@ struct ChainOfHits {
     __device__ __forceinline__ bool proceed(Search& s, i64 row)
     {
         i32* const ids = p.prim_ids + row * p.bounces;
+        i32 bounce = chain_bounce[threadIdx.x];
         if (s.best.id >= 0) {
             const Triangle* const winner = (const Triangle*)p.search.pool + s.best.id;
             ids[bounce++] = __float_as_int(__ldg(&winner->a.w));
             s.best.id = -1;
+            chain_bounce[threadIdx.x] = bounce;
             if (bounce < p.bounces && next_leg(s, load_mirror(winner))) {
                 return true;
             }
@@ -120,7 +122,7 @@ struct ChainOfHits {
 extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8)
     trace_chains(const __grid_constant__ TraceChainsParams p)
 {
-    ChainOfHits job{p, 0};
+    ChainOfHits job{p};
     search_rows(job, p.search);
 }
 

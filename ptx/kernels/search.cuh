@@ -158,8 +158,10 @@ template <class Job> __device__ __forceinline__ void search_rows(Job& job, const
     const u32 lane = threadIdx.x & 31;
     const u32 count = (u32)p.count;
     const u32 threads = gridDim.x * SEARCH_THREADS;
-    bool first = true; // the first row of every thread is fixed, the others are handed out
-    bool more = true;
+    // The first row of every thread is fixed, the others are handed out. One register
+    // for what two flags would take two for.
+    enum { FIRST, MORE, NO_MORE };
+    u32 supply = FIRST;
     u32 row = none;
     Search s;
     stop(s);
@@ -167,6 +169,7 @@ template <class Job> __device__ __forceinline__ void search_rows(Job& job, const
         const bool ended = is_done(s);
         const u32 ended_lanes = __ballot_sync(warp, ended);
         const u32 held_lanes = __ballot_sync(warp, row != none);
+        const bool more = supply != NO_MORE;
         // Once no rows are left, lanes without one wait for nothing.
         const u32 waiting = __popc(more ? ended_lanes : ended_lanes & held_lanes);
         if (waiting >= (more ? p.idle_lanes : (u32)(__popc(held_lanes) + 3) / 4)) {
@@ -185,14 +188,13 @@ template <class Job> __device__ __forceinline__ void search_rows(Job& job, const
             if (more && free_lanes != 0) {
                 const u32 wanted = __popc(free_lanes);
                 u32 begin = blockIdx.x * SEARCH_THREADS + threadIdx.x - lane;
-                if (!first) {
+                if (supply != FIRST) {
                     if (lane == 0) {
                         begin = threads + atomicAdd(p.next, wanted);
                     }
                     begin = __shfl_sync(warp, begin, 0);
                 }
-                first = false;
-                more = max(begin + wanted, threads) < count;
+                supply = max(begin + wanted, threads) < count ? MORE : NO_MORE;
                 const u32 mine = begin + __popc(free_lanes & ((1u << lane) - 1));
                 if (free && mine < count && job.begin(s, p.row_begin + mine)) {
                     row = mine;
