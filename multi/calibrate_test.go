@@ -275,7 +275,7 @@ func TestMultiSceneCalibrationRefusals(t *testing.T) {
 }
 
 // A sample that fails, wherever it is, changes nothing and leaves nothing behind.
-func TestMultiResilienceCalibration(t *testing.T) {
+func TestMultiResilienceCalibrationFailsCleanly(t *testing.T) {
 	before := Options{Options: chunked.Options{OperationWeights: map[string][]float64{"intersect": {3, 1}}, Weights: []float64{2, 1}}}
 	s := calibrated(t, 2, before)
 	op := IntersectOp(scene.All, 24)

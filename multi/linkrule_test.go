@@ -83,7 +83,7 @@ func TestMultiPolicyTransportProbe(t *testing.T) {
 }
 
 // Every call of a probe that fails is reported, and leaves nothing behind.
-func TestMultiResilienceTransportProbe(t *testing.T) {
+func TestMultiResilienceTransportProbeFailsCleanly(t *testing.T) {
 	for _, name := range []string{"EventCreate", "EventRecord", "EventElapsedTime", "LaunchKernel", "MemcpyPeerAsync", "MemcpyDtoDAsync"} {
 		for k := 1; k <= 40; k++ {
 			e, err := emu.New(2)

@@ -66,7 +66,7 @@ func TestMultiPolicyMeasureLinksWithoutPeers(t *testing.T) {
 }
 
 // Every call that fails is reported and leaves nothing behind.
-func TestMultiResilienceMeasureLinks(t *testing.T) {
+func TestMultiResilienceMeasureLinksFailsCleanly(t *testing.T) {
 	e, err := emu.New(2)
 	require.NoError(t, err)
 	ledger := wrap.NewLedger(e)
