@@ -87,3 +87,35 @@ func TestMultiSceneStreamingHostSink(t *testing.T) {
 	_, err = NewHostSink[*scene.Hits](sets[0], -1)
 	require.Error(t, err)
 }
+
+// The memory of chunks is not used again before a sink that lags behind has read it.
+func TestMultiSceneStreamingHostSinkLags(t *testing.T) {
+	s := newStreaming(t, 1, 17)
+	h, err := NewHostSink[*scene.Hits](s.Scene, 33)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, h.Close()) }()
+	var frees []func() error
+	up := uploads{t, h.stream, &frees}
+	heavy, other := column(up, make([]float32, 1<<20)), column(up, make([]float32, 1<<20))
+	for range 20 {
+		require.NoError(t, cuda.CopyAsync(h.stream, heavy, other))
+	}
+	_, err = s.Intersect(bg, s.rays, scene.All, h.Offload())
+	require.NoError(t, err)
+	_, call, err := s.Master().PrepareIntersect(bg, s.rays, scene.All, scene.Unallocated())
+	require.NoError(t, err)
+	pool := s.Context().Pool()
+	for range 2 { // whoever gets the memory of the chunks next
+		m, err := cuda.PoolAlloc[uint8](pool, s.Stream(), int(call.PartBytes(17)))
+		require.NoError(t, err)
+		require.NoError(t, cuda.Fill8(s.Stream(), m, 0xEE))
+		require.NoError(t, cuda.PoolFree(pool, s.Stream(), m))
+	}
+	require.NoError(t, h.Finish(bg))
+	for i, v := range h.Floats("T") {
+		require.Equal(t, s.want[0][i], math.Float32bits(v), "row %d", i)
+	}
+	for _, free := range frees {
+		require.NoError(t, free())
+	}
+}
