@@ -82,3 +82,49 @@ func TestMultiSceneOrderOnTheCallersStream(t *testing.T) {
 		}
 	}
 }
+
+// A call that is cancelled half way returns at once. What it gives back is not used before
+// the remotes, which still work on it, are done.
+func TestMultiResilienceExitEdges(t *testing.T) {
+	s := newStreaming(t, 2, 0)
+	_, call, err := s.Master().PrepareIntersect(bg, s.rays, scene.All, scene.Unallocated())
+	require.NoError(t, err)
+	remote, pool := s.replicas[1], s.Context().Pool()
+	var frees []func() error
+	up := uploads{t, remote.stream, &frees}
+	heavy, other := column(up, make([]float32, 1<<20)), column(up, make([]float32, 1<<20))
+	cancelled := 0
+	for _, s.transport = range []chunked.Transport{chunked.Direct, chunked.Copy, chunked.Host} {
+		for k := 1; ; k++ {
+			s.opts.ChunkRays = 6
+			for range 4 {
+				require.NoError(t, cuda.CopyAsync(remote.stream, heavy, other))
+			}
+			ctx := newEndsAt(k)
+			h, err := s.Intersect(ctx, s.rays, scene.All)
+			require.NoError(t, h.Close())
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				cancelled++
+			}
+			m, err := cuda.PoolAlloc[uint8](pool, s.Stream(), int(call.PartBytes(33)))
+			require.NoError(t, err)
+			require.NoError(t, cuda.Fill8(s.Stream(), m, 0xEE))
+			require.NoError(t, remote.stream.Synchronize(bg))
+			got, err := cuda.Download(bg, s.Stream(), m)
+			require.NoError(t, err)
+			for i, v := range got {
+				require.Equal(t, uint8(0xEE), v, "%v, call %d, byte %d", s.transport, k, i)
+			}
+			require.NoError(t, cuda.PoolFree(pool, s.Stream(), m))
+			s.requireHealthy(t, fmt.Sprint(s.transport, k))
+			if ctx.left > 0 {
+				break
+			}
+		}
+	}
+	require.Greater(t, cancelled, 15)
+	for _, free := range frees {
+		require.NoError(t, free())
+	}
+}
