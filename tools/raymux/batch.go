@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/tools/raymux/fileio"
 	"github.com/raymux/raymux/tools/raymux/npy"
 )
 
@@ -44,6 +45,13 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 		return err
 	}
 	watch.lap("build")
+	if e.streamed && !job.whole {
+		if e.spool, err = fileio.NewSpool(ctx, p.fs, c.out); err != nil {
+			return forFile("-out", c.out, err)
+		}
+		e.out = c.out
+		defer func() { err = errors.Join(err, forFile("-out", c.out, e.spool.Close())) }()
+	}
 	p.progress("tracing")
 	columns, err := job.trace(e, watch)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/multi"
 	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tools/raymux/fileio"
 	"github.com/raymux/raymux/tools/raymux/meshfile"
 )
 
@@ -21,6 +22,8 @@ type engine struct {
 	scene    *multi.Scene
 	// streamed: results leave the devices chunk by chunk, because the options limit the chunks.
 	streamed bool
+	spool    *fileio.Spool // of a streamed result
+	out      string        // the output that the spool is for
 }
 
 // forBackend names the flag when the tracer that was asked for cannot run here.

@@ -76,7 +76,7 @@ func chainFields(chosen []string) (fields scene.ChainFields) {
 func (e *engine) reflect(ctx context.Context, rays scene.Rays, f *reflectFlags, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
 	if e.streamed && !f.dedup && rays.O.Len() > 0 {
-		return stream(e.scene.TraceReflectionsSeq(ctx, rays, f.bounces, chainFields(f.fields)), watch, func(c *scene.Chains) ([]npy.Column, error) {
+		return stream(e, e.scene.TraceReflectionsSeq(ctx, rays, f.bounces, chainFields(f.fields)), watch, func(c *scene.Chains) ([]npy.Column, error) {
 			return downloadChains(ctx, st, c, f.fields, c.Rows(), nil)
 		})
 	}

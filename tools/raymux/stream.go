@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"io"
 	"iter"
 	"slices"
 
@@ -9,9 +10,10 @@ import (
 	"github.com/raymux/raymux/tools/raymux/npy"
 )
 
-// stream takes the results of a call off the devices chunk by chunk, so that these never hold all of it, and joins the
-// columns. Chunks of several devices alternate; the columns are in the order of the rows.
-func stream[R any](chunks iter.Seq2[offload.Chunk[R], error], watch *stopwatch, columns func(R) ([]npy.Column, error)) ([]npy.Column, error) {
+// stream takes the results of a call off the devices chunk by chunk and puts them into the spool of the output, so that
+// neither devices nor host ever hold all of it. Chunks of several devices alternate; the columns that it returns read the
+// spool in the order of the rows.
+func stream[R any](e *engine, chunks iter.Seq2[offload.Chunk[R], error], watch *stopwatch, columns func(R) ([]npy.Column, error)) ([]npy.Column, error) {
 	type part struct {
 		start   int64
 		columns []npy.Column
@@ -24,6 +26,13 @@ func stream[R any](chunks iter.Seq2[offload.Chunk[R], error], watch *stopwatch, 
 		c, err := columns(chunk.Result)
 		if err != nil {
 			return nil, err
+		}
+		for i := range c {
+			from, n := e.spool.Size(), c[i].Bytes()
+			c[i], err = c[i].Move(e.spool, func(w io.Writer) error { return e.spool.CopyTo(w, from, n) })
+			if err != nil {
+				return nil, forFile("-out", e.out, err)
+			}
 		}
 		parts = append(parts, part{chunk.Start, c})
 	}

@@ -26,7 +26,7 @@ func (e *engine) trace(ctx context.Context, h hostRays, job rayJob, watch *stopw
 func (e *engine) intersect(ctx context.Context, batch scene.Rays, fields []string, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
 	if e.streamed && batch.O.Len() > 0 {
-		return stream(e.scene.IntersectSeq(ctx, batch, hitFlags(fields)), watch, func(h *scene.Hits) ([]npy.Column, error) {
+		return stream(e, e.scene.IntersectSeq(ctx, batch, hitFlags(fields)), watch, func(h *scene.Hits) ([]npy.Column, error) {
 			return downloadHits(ctx, st, h, fields)
 		})
 	}

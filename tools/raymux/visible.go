@@ -128,7 +128,7 @@ func (e *engine) visible(ctx context.Context, h hostSegments, watch *stopwatch) 
 	}
 	watch.lap("upload")
 	if e.streamed && batch.Start.Len() > 0 {
-		return stream(e.scene.VisibleSeq(ctx, batch), watch, func(v *scene.Visibility) ([]npy.Column, error) {
+		return stream(e, e.scene.VisibleSeq(ctx, batch), watch, func(v *scene.Visibility) ([]npy.Column, error) {
 			data, err := download(ctx, st, v.Visible)
 			return []npy.Column{npy.Bools(visibleColumn, data, v.Rows())}, err
 		})

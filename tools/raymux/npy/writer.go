@@ -48,6 +48,14 @@ func makeColumn[T any](name, dtype string, size int64, data []T, shape []int, ad
 	}
 }
 
+// Move writes the values to w and returns a column that takes them from read instead, which copies them to its writer. So
+// the column no longer needs memory.
+func (c Column) Move(w io.Writer, read func(io.Writer) error) (Column, error) {
+	err := c.write(w)
+	c.write = read
+	return c, err
+}
+
 // Join is the column of the rows of all parts, in their order. Parts are of one name, type and width; there is at least
 // one.
 func Join(parts []Column) Column {
