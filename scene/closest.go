@@ -93,6 +93,7 @@ func (q *intersectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begi
 		Barycentric: h.Barycentric.Addr(),
 		ShapeID:     h.ShapeID.Addr(), PrimID: h.PrimID.Addr(),
 		LocalPrimID: h.LocalPrimID.Addr(), GlobalPrimID: h.GlobalPrimID.Addr(),
+		FaceCount: int64(t.faceCount),
 	}
 	if len(t.shapes) > 1 {
 		p.ShapeIDs = t.shapeIDs.Addr()

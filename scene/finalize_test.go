@@ -1,6 +1,7 @@
 package scene_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -52,5 +53,37 @@ func TestFinalizeKeepsTheInterval(t *testing.T) {
 		}
 		assert.Equal(t, prim, got.global[i], row.name)
 	}
+	require.NoError(t, call.Abandon())
+}
+
+// What a lost device has left where winners should be must not be used as one.
+func TestFinalizeOfWhatIsNoWinner(t *testing.T) {
+	r := build(t, meshT())
+	b := batch{}
+	for range 3 {
+		b.add(vec{.25, .25, -1}, vec{0, 0, 1})
+	}
+	words := []int32{1, math.MaxInt32, math.MinInt32}
+	hits, call, err := r.PrepareIntersect(background, r.upload(b), scene.All)
+	require.NoError(t, err)
+	store := func(call *scene.Call) {
+		_, out := call.Columns()
+		winners, err := cuda.Reinterpret[int32](out[0].Data)
+		require.NoError(t, err)
+		require.NoError(t, cuda.CopyIn(background, call.Stream, winners, words))
+		require.NoError(t, call.Finalize(0, 3))
+	}
+	store(call)
+	got := r.download(hits)
+	require.NoError(t, call.Abandon())
+	assert.Equal(t, []float32{inf, inf, inf}, got.t)
+	assert.Equal(t, []int32{-1, -1, -1}, got.global)
+
+	chains, call, err := r.PrepareReflections(background, r.upload(b), 1, scene.ChainAll)
+	require.NoError(t, err)
+	store(call)
+	prims, err := cuda.Download(background, call.Stream, chains.PrimIDs)
+	require.NoError(t, err)
+	assert.Equal(t, []int32{-1, -1, -1}, prims)
 	require.NoError(t, call.Abandon())
 }

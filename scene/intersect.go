@@ -44,6 +44,7 @@ type finalizeParams struct {
 	GlobalPrimID uint64
 	RowBegin     int64
 	Count        int64
+	FaceCount    int64
 }
 
 // Kernels of ptx/kernels/intersect.cu.

@@ -98,7 +98,7 @@ func (q *reflectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin,
 		Valid: c.Valid.Addr(), T: c.T.Addr(),
 		ImageSources: c.ImageSources.Addr(), HitPoints: c.HitPoints.Addr(),
 		Normals: c.Normals.Addr(), Barycentric: c.Barycentric.Addr(),
-		Bounces: int32(c.Bounces),
+		Bounces: int32(c.Bounces), FaceCount: int32(s.tables.faceCount),
 	}
 	p.Pool, p.Slots = s.tables.search.mirrors()
 	return s.eachLaunch(begin, count, func(begin, count int64) error {

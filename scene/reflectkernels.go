@@ -32,6 +32,7 @@ type finalizeChainsParams struct {
 	RowBegin     int64
 	Count        int64
 	Bounces      int32
+	FaceCount    int32
 }
 
 // Kernels of ptx/kernels/reflect.cu.

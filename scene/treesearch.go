@@ -41,8 +41,8 @@ const (
 	// busyLanes lanes have a node, and fetches rays for idleLanes lanes at once.
 	// Rays that visit many nodes want full warps, those that visit few want few
 	// changes; manyVisits of the tree's cost is between the two.
-	busyLanesMany, idleLanesMany = 20, 6
-	busyLanesFew, idleLanesFew   = 10, 8
+	busyLanesMany, idleLanesMany = 22, 6
+	busyLanesFew, idleLanesFew   = 12, 8
 	manyVisits                   = 16
 	// costParts is the number of partial sums of the tree's cost. It is fixed, so
 	// that the sum is.
@@ -136,8 +136,8 @@ func (x *treeSearch) fit() error {
 	// A search keeps one entry for every level that it is below; at the last level
 	// there is nothing to go down to.
 	levels := len(x.plan.levels) - 1
-	// One more is always empty.
-	x.shared = uint32(levels * stackBytes * blockSize)
+	// One more is always empty, and triangles wait two above the top.
+	x.shared = uint32((levels + 2) * stackBytes * blockSize)
 	x.blocks = map[*cuda.Function]int64{}
 	for _, f := range x.s.kernels.searches() {
 		perSM, err := f.Occupancy(blockSize, uint64(x.shared))

@@ -67,6 +67,7 @@ struct FinalizeParams {
     i32* global_prim_id;
     i64 row_begin;
     i64 count;
+    i64 face_count;
 };
 
 // The columns of a winner. A winner of our own search always has them. One that
@@ -95,7 +96,8 @@ extern "C" __global__ void __launch_bounds__(128) finalize(const __grid_constant
     i32 prim = -1;
     i32 shape = -1;
     i32 local = -1;
-    if (winner >= 0) {
+    // A device that was lost has left winners that are not ids.
+    if (winner >= 0 && winner < p.face_count) {
         SurfaceHit hit;
         if (finalize_hit(hit, p, row, winner)) {
             h = hit;

@@ -145,6 +145,7 @@ struct FinalizeChainsParams {
     i64 row_begin;
     i64 count;
     i32 bounces;
+    i32 face_count;
 };
 
 // Eight blocks per multiprocessor leave 64 registers.
@@ -165,7 +166,8 @@ extern "C" __global__ void __launch_bounds__(128, 8) finalize_chains(const __gri
         const i32 winner = p.prim_ids[slot];
         SurfaceHit h;
         Mirror m;
-        if (alive && winner >= 0) {
+        // A device that was lost has left winners that are not ids.
+        if (alive && winner >= 0 && winner < p.face_count) {
             m = p.slots ? load_mirror(p.pool + __ldg(p.slots + winner)) : load_mirror(p.surfaces, winner);
             alive = bounce_off(h, m, o, d);
             // A winner of our own search lies in the interval of the first leg. The t of

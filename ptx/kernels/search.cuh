@@ -7,9 +7,9 @@
 
 #define SEARCH_THREADS 128
 
-// An empty group for every thread, and groups that its search has left behind, at
-// most one per level of the tree but the last. The host sizes this memory by the depth
-// of the tree.
+// An empty group for every thread, groups that its search has left behind, at most one
+// per level of the tree but the last, and room for the triangles that wait. The host
+// sizes this memory by the depth of the tree.
 extern __shared__ uint2 search_stack[];
 
 // What every kernel that searches is told. Any number of blocks searches all rows.
@@ -32,7 +32,7 @@ struct Search {
     BoxRay boxes;
     Winner best;
     float bound;
-    Group inner, triangles;
+    Group inner, triangles; // bit 16 of triangles.bits: there is another group of them
     u32 top; // address of the last group that was left behind, or of the empty one
 
     // Only between the steps of search_rows, where they take no registers.
@@ -98,13 +98,25 @@ __device__ __forceinline__ void stop(Search& s)
     s.inner = s.triangles = Group{0, 0};
 }
 
+// Where a second group of triangles waits: two levels above the top, because the top
+// sinks below the empty group when nothing is left.
+__device__ __forceinline__ u32 waiting_triangles(const Search& s) { return s.top + 2 * SEARCH_THREADS * sizeof(Group); }
+
+// A lane goes on with nodes while one group of triangles waits, but not with two.
+__device__ __forceinline__ bool may_visit(const Search& s) { return !is_empty(s.inner) && s.triangles.bits >> 16 == 0; }
+
 // Visits the nearest child of the current group, which is not empty, and moves on
 // to what is below it or back to what was left behind.
 __device__ __forceinline__ void visit(Search& s, const Node* pool)
 {
     const u32 slot = take(s.inner, load_place(s.boxes.order + (s.inner.bits & 255)));
-    Group below;
-    test_node(below, s.triangles, s.boxes, pool + slot, s.bound);
+    Group below, found;
+    test_node(below, found, s.boxes, pool + slot, s.bound);
+    if (is_empty(s.triangles)) {
+        s.triangles = found;
+    } else if (!is_empty(found)) {
+        s.triangles.bits |= 1u << 16;
+    }
     if (!is_empty(below)) {
         if (!is_empty(s.inner)) {
             s.top += SEARCH_THREADS * sizeof(Group);
@@ -116,19 +128,25 @@ __device__ __forceinline__ void visit(Search& s, const Node* pool)
         s.inner = load_group(s.top);
         s.top -= SEARCH_THREADS * sizeof(Group);
     }
+    if (s.triangles.bits >> 16) {
+        store_group(waiting_triangles(s), found);
+    }
 }
 
-// Shows the job every triangle that the group holds and the ray crosses.
+// Shows the job every triangle that the groups hold and the ray crosses.
 template <class Job> __device__ __forceinline__ void test_triangles(Job& job, Search& s, const Node* pool)
 {
     do {
+        if (is_empty(s.triangles)) {
+            s.triangles = load_group(waiting_triangles(s));
+        }
         s.slot = take(s.triangles, __ffs(s.triangles.bits) - 1);
         float t;
         i32 id;
         if (crosses_triangle(t, id, s.frame, (const Triangle*)pool + s.slot)) {
             job.meet(s, t, id);
         }
-    } while (!is_empty(s.triangles));
+    } while (s.triangles.bits & 0x100ff);
     s.bound = cull_bound(s.boxes, s.best.t);
 }
 
@@ -209,7 +227,7 @@ template <class Job> __device__ __forceinline__ void search_rows(Job& job, const
         const u32 busy = 32 - __popc(ended_lanes);
         const u32 least = more ? p.busy_lanes : busy - busy / 4;
         for (;;) {
-            const bool ready = !is_empty(s.inner) && is_empty(s.triangles);
+            const bool ready = may_visit(s);
             if (__popc(__ballot_sync(warp, ready)) < least) {
                 break;
             }
