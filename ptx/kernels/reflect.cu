@@ -186,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(128, 8) finalize_chains(const __gri
             h.t = f32_inf();
             h.b1 = h.b2 = 0.0f;
             image = o = m.n = f32x3{0.0f, 0.0f, 0.0f};
-            if (winner >= 0) {
+            if (winner != -1) {
                 p.prim_ids[slot] = -1;
             }
         }
