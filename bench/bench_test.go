@@ -75,9 +75,9 @@ func TestCopyTransportAndSeveralDevices(t *testing.T) {
 	_, _, direct := benchmark(t, exitDone, "--devices", "emu:2")
 	_, _, copied := benchmark(t, exitDone, "--devices", "emu:3", "--transport", "copy")
 	forced := copied.Configs["mini"].Rows[0]
-	require.Equal(t, "sharded", forced.Dispatch)
+	require.Equal(t, "pipelined", forced.Dispatch)
 	require.Equal(t, "copy", forced.Transport)
-	require.Equal(t, 3, forced.Plan.ChunkCount)
+	require.Equal(t, 9, forced.Plan.ChunkCount, "the master's, and four of either remote")
 	require.Equal(t, direct.Configs["mini"].Rows[0].Columns, forced.Columns, "neither the transport nor the number of devices changes a bit")
 }
 

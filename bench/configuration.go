@@ -143,7 +143,7 @@ func (s *trial) openSets() (err error) {
 }
 
 func (s *trial) openSet(mode record.Mode) (deviceSet, error) {
-	set, err := openSet(s.host, s.options, mode, s.warnings)
+	set, err := openSet(s.host, s.options, mode, s.config.ChunkRows, s.warnings)
 	if err != nil {
 		return nil, err
 	}
@@ -157,4 +157,6 @@ func (s *trial) plan(op operation, mode record.Mode) (chunked.Plan, error) {
 }
 
 // samePlan reports whether two plans of a call are one.
-func samePlan(a, b chunked.Plan) bool { return a.Kind == b.Kind && slices.Equal(a.Shards, b.Shards) }
+func samePlan(a, b chunked.Plan) bool {
+	return a.Kind == b.Kind && slices.Equal(a.Shards, b.Shards) && slices.Equal(a.Chunks, b.Chunks)
+}

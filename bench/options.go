@@ -41,7 +41,7 @@ options:
   --require-devices K               exit 3 if the set has fewer devices; never falls back to emulated ones
   --rays N                          rows of the batch, at least 1 (default: that of the configuration)
   --warmup W, --repeat R            rounds before and while measuring (default: 2 and 7, on emulated devices 0 and 2)
-  --transport auto|direct|copy      how remote rows travel (default: auto)
+  --transport auto|direct|copy|host how remote rows travel (default: auto)
   --backend auto|cuda|optix         how rays find triangles (default: auto)
   --study LIST|all                  then make tables on the master: geometry (tracers on several scenes), batches (cost per
                                     launch and per ray) and builds (of search structures, and refits)

@@ -71,27 +71,40 @@ func (m overlapModel) record(measured int64) *record.Overlap {
 }
 
 // overlap returns the comparison for a row that used remote devices, nil where no link was measured.
-func (s *trial) overlap(plan chunked.Plan, row record.Row) *record.Overlap {
+func (r *run) overlap(plan chunked.Plan, row record.Row) *record.Overlap {
 	if plan.Kind.Whole() {
 		return nil
 	}
-	m := overlapModel{
-		rows: plan.Rows, masterRows: plan.Shards[0].Len(), in: int(plan.Op.In), out: int(plan.Op.Wire),
-		oneDevice: float64(row.Single.MinNS), direct: plan.Kind == chunked.KindDirect,
-	}
-	for k, shard := range plan.Shards[1:] {
-		if shard.Len() == 0 {
-			continue
-		}
-		remote := share{chunkRows: shard.Len(), chunks: 1}
-		remote.toward = linkRate(s.record.Machine.Links, plan.Devices[0], plan.Devices[k+1])
-		remote.back = linkRate(s.record.Machine.Links, plan.Devices[k+1], plan.Devices[0])
+	m := r.modelOf(plan, float64(row.Single.MinNS))
+	for _, remote := range m.remotes {
 		if remote.toward == 0 || remote.back == 0 {
 			return nil
 		}
-		m.remotes = append(m.remotes, remote)
 	}
 	return m.record(row.Multi.MinNS)
+}
+
+// modelOf is the model of a plan for a time that one device takes for all rows. Rates of links that were not measured
+// are 0. Kernels that read across the link need no stages, into however many launches a shard is cut.
+func (r *run) modelOf(plan chunked.Plan, oneDevice float64) overlapModel {
+	m := overlapModel{
+		rows: plan.Rows, masterRows: plan.Shards[0].Len(), in: int(plan.Op.In), out: int(plan.Op.Wire),
+		oneDevice: oneDevice, direct: plan.Transport == chunked.Direct,
+	}
+	cut := recordPlan(plan).PerDevice
+	for k, d := range cut {
+		if k == 0 || d.Rows == 0 {
+			continue
+		}
+		remote := share{chunkRows: d.ChunkRows, chunks: d.Chunks}
+		if m.direct {
+			remote.chunkRows, remote.chunks = d.Rows, 1
+		}
+		remote.toward = linkRate(r.record.Machine.Links, cut[0].Device, d.Device)
+		remote.back = linkRate(r.record.Machine.Links, d.Device, cut[0].Device)
+		m.remotes = append(m.remotes, remote)
+	}
+	return m
 }
 
 // linkRate returns the measured one-way rate of a pair, 0 where there is none.

@@ -11,7 +11,7 @@ func (s *task) rows(times []samples, c checked) []record.Row {
 	if len(s.sides) == 0 {
 		row := s.row(record.Forced, times[0], c)
 		row.Dispatch = "single"
-		row.Plan = recordPlan([]chunked.Range{{Begin: 0, End: s.rowCount()}}, s.host.devices)
+		row.Plan = recordPlan(wholePlan(s.host.devices[0], s.rowCount()))
 		row.Flags = []string{record.FlagSingleDeviceOnly}
 		return []record.Row{row}
 	}
@@ -30,7 +30,7 @@ func (s *task) rows(times []samples, c checked) []record.Row {
 		row.Dispatch = string(side.plan.Kind)
 		row.Transport = side.plan.Transport.String()
 		row.Weights = side.plan.Weights
-		row.Plan = recordPlan(side.plan.Shards, side.plan.Devices)
+		row.Plan = recordPlan(side.plan)
 		if !side.plan.Kind.Whole() {
 			row.RowBytes.MeasuredWireOut = record.Number(c.wireBytes)
 		}
@@ -61,18 +61,25 @@ func (s *task) row(mode record.Mode, single samples, c checked) record.Row {
 	}
 }
 
-// recordPlan describes shards of which each is one launch.
-func recordPlan(shards []chunked.Range, devices []int) *record.Plan {
-	p := &record.Plan{Source: "shard"}
-	for i, shard := range shards {
-		n := shard.Len()
-		d := record.DevicePlan{Device: devices[i], Rows: n, ChunkRows: n}
-		if n > 0 {
-			d.Chunks = 1
-		}
-		p.ChunkRows = max(p.ChunkRows, n)
-		p.ChunkCount += d.Chunks
-		p.PerDevice = append(p.PerDevice, d)
+// wholePlan is that of a scene on one device: one launch.
+func wholePlan(device int, rows int64) chunked.Plan {
+	return chunked.Plan{
+		Devices: []int{device}, Shards: []chunked.Range{{Begin: 0, End: rows}},
+		Chunks: []chunked.Chunk{{Begin: 0, End: rows}}, Source: chunked.SourceShard,
+	}
+}
+
+// recordPlan describes a plan.
+func recordPlan(plan chunked.Plan) *record.Plan {
+	p := &record.Plan{Source: string(plan.Source), ChunkCount: len(plan.Chunks)}
+	for i, shard := range plan.Shards {
+		p.PerDevice = append(p.PerDevice, record.DevicePlan{Device: plan.Devices[i], Rows: shard.Len()})
+	}
+	for _, c := range plan.Chunks {
+		d := &p.PerDevice[c.Position]
+		d.Chunks++
+		d.ChunkRows = max(d.ChunkRows, c.Len())
+		p.ChunkRows = max(p.ChunkRows, c.Len())
 	}
 	return p
 }

@@ -18,12 +18,17 @@ import (
 
 // tracer is a scene, on one device or on several.
 type tracer interface {
+	target
 	AddMesh(scene.Mesh) (int, error)
 	Build(context.Context) error
-	Intersect(context.Context, scene.Rays, scene.Flags, ...scene.CallOption) (*scene.Hits, error)
-	TraceReflections(context.Context, scene.Rays, int, scene.ChainFields, ...scene.CallOption) (*scene.Chains, error)
 	Stream() *cuda.Stream
 	Close() error
+}
+
+// target is the part of a tracer that operations call; replicas of a set have it too.
+type target interface {
+	Intersect(context.Context, scene.Rays, scene.Flags, ...scene.CallOption) (*scene.Hits, error)
+	TraceReflections(context.Context, scene.Rays, int, scene.ChainFields, ...scene.CallOption) (*scene.Chains, error)
 }
 
 // deviceSet is a scene over several devices.
@@ -31,6 +36,9 @@ type deviceSet interface {
 	tracer
 	Devices() []int
 	Transport() chunked.Transport
+	Plan(op chunked.Op, rows int64) (chunked.Plan, error)
+	PlanStream(op chunked.Op, rows int64) (chunked.Plan, error)
+	CalibrateDevices(context.Context, multi.Probe) (*multi.Calibration, error)
 }
 
 // load gives a scene the geometry of a workload and builds it. Nothing here asks about edges.
@@ -43,21 +51,25 @@ func load(t tracer, meshes []workload.Mesh) error {
 	return t.Build(background)
 }
 
-// planOptions are what distinguishes the modes: forced splits equally however small the shards are.
-func planOptions(mode record.Mode, devices int, transport chunked.Transport) chunked.Options {
-	o := chunked.Options{Transport: transport, NoPipeline: true}
-	if mode == record.Forced {
+// planOptions are what distinguishes the modes: forced splits equally however small the shards are, streamed cuts shards
+// to a size.
+func planOptions(mode record.Mode, devices int, transport chunked.Transport, chunkRows int) chunked.Options {
+	o := chunked.Options{Transport: transport}
+	switch mode {
+	case record.Forced:
 		o.MinRaysPerDevice = 1
 		o.Weights = slices.Repeat([]float64{1}, devices)
+	case record.Streamed:
+		o.ChunkRays = int64(chunkRows)
 	}
 	return o
 }
 
 // openSet makes an empty scene over the devices. Mixed devices and staged copies are accepted, because measuring them
 // is what the benchmark is for; the record shows both.
-func openSet(h *host, o options, mode record.Mode, warnings io.Writer) (deviceSet, error) {
+func openSet(h *host, o options, mode record.Mode, chunkRows int, warnings io.Writer) (deviceSet, error) {
 	return multi.New(h.driver, h.devices, multi.Options{
-		Options:           planOptions(mode, len(h.devices), o.transport),
+		Options:           planOptions(mode, len(h.devices), o.transport, chunkRows),
 		AllowNoPeerAccess: true,
 		AllowMixedDevices: true,
 		Backend:           o.backend,
@@ -66,12 +78,12 @@ func openSet(h *host, o options, mode record.Mode, warnings io.Writer) (deviceSe
 	})
 }
 
-// planOf says how a call on a set would run under the options of a mode.
+// planOf says how a call on a set would run under the options of a mode that is not streamed.
 func planOf(set deviceSet, o options, mode record.Mode, op chunked.Op, rows int64) (chunked.Plan, error) {
 	devices := set.Devices()
 	return chunked.BuildPlan(chunked.Input{
 		Op: op, Rows: rows, Devices: devices,
-		Options: planOptions(mode, len(devices), o.transport), Transport: set.Transport(),
+		Options: planOptions(mode, len(devices), o.transport, 0), Transport: set.Transport(),
 	})
 }
 
