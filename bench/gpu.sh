@@ -20,16 +20,16 @@
 #   STEP        (default: all in this order)
 #               info                      what the machine offers
 #               loads                     every module on every device; left out by default when there is no build of it
-#               cuda, scene, multi        the package's tests in two runs, which can be asked for one by one:
+#               cuda, scene, multi        the package's tests in two runs, which can be asked for one by one, without the
+#                                         costly ones that use emulated devices on every machine:
 #                 cuda-forward ...        on LIST, with the last device of LIST current on the calling thread
-#                 cuda-reversed ...       on LIST in reverse, with the first one current, without the costly tests that
-#                                         use emulated devices on every machine
+#                 cuda-reversed ...       on LIST in reverse, with the first one current
 #               refuse                    tests with devices that do not exist: they must fail, not skip
 #               bench, single             the benchmark on the set, and on the master alone
 #               studies                   the benchmark on the master, and its tables: batch sizes, scenes, builds
 #               launch                    the cost of a launch
 #
-# With one device in LIST the tests run once, without another current device, and those that need two devices fail.
+# With one device in LIST the tests run once, without another current device, and those that need two are skipped.
 # The last lines are a table of the runs; the status is 1 if any failed. Logs are FOLDER/RUN.txt.
 set -u
 
@@ -53,8 +53,8 @@ set_size=$(($(printf %s "$devices" | tr -cd , | wc -c) + 1))
 
 reversed=$(printf '%s\n' "$devices" | tr , '\n' | tac | paste -sd ,)
 
-# Tests that use emulated devices wherever they run, and take long.
-emulated='^Test(NewFailsCleanly|IntersectFailsCleanly|CorruptLinks|SessionSurvives.*)$'
+# Tests that use emulated devices wherever they run, and take long. CI runs them.
+emulated='^Test(MultiResilience.*|MultiPolicy.*|SessionSurvives.*)$'
 
 package_tests() { # PACKAGE DEVICES [FLAG ...]: in the package's folder, because some tests read files beside them
     local package=$1 list=$2
@@ -64,7 +64,7 @@ package_tests() { # PACKAGE DEVICES [FLAG ...]: in the package's folder, because
 
 forward() { # another device than the first is current on the calling thread
     [ "$set_size" -lt 2 ] || export RAYMUX_TEST_CURRENT=${devices##*,}
-    package_tests "$1" "$devices"
+    package_tests "$1" "$devices" -test.skip "$emulated"
 }
 
 reversed() { RAYMUX_TEST_CURRENT=${devices%%,*} package_tests "$1" "$reversed" -test.skip "$emulated"; }
@@ -84,9 +84,9 @@ refuse() {
     local status=0
     refused cuda TestHardwareDriver 99 'names device 99' || status=1
     refused scene TestI27EmptyBatch 99 'names device 99' || status=1
-    refused multi TestOneDeviceIsPlain 99 'names device 99' || status=1
-    refused multi TestCallerStream "${devices%%,*},99" 'names device 99' || status=1
-    refused multi TestCallerStream "${devices%%,*}" 'the test needs 2 devices' || status=1
+    refused multi TestMultiSceneOneDeviceIsPlain 99 'names device 99' || status=1
+    refused multi TestMultiSceneCallerStream "${devices%%,*},99" 'names device 99' || status=1
+    REQUIRE_DEVICES=2 refused multi TestMultiSceneCallerStream "${devices%%,*}" 'NOT VERIFIED: needs 2' || status=1
     return $status
 }
 
