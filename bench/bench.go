@@ -69,8 +69,10 @@ func benchCommand(args []string, stdout, stderr io.Writer) (err error) {
 // resolve fills in the defaults that depend on the devices: an emulated device is a thousand times slower.
 func (o *options) resolve(emulated bool) {
 	config, warmup, repeat := "all", 2, 7
+	rows, repeats := int64(0), 9
 	if emulated {
 		config, warmup, repeat = workload.Mini, 0, 2
+		rows, repeats = 64, 2
 	}
 	if o.config == "" {
 		o.config = config
@@ -80,6 +82,12 @@ func (o *options) resolve(emulated bool) {
 	}
 	if o.repeat < 0 {
 		o.repeat = repeat
+	}
+	if o.calibrationRows < 0 {
+		o.calibrationRows = rows
+	}
+	if o.calibrationRepeats < 0 {
+		o.calibrationRepeats = repeats
 	}
 }
 

@@ -47,7 +47,7 @@ func TestTwoEmulatedDevices(t *testing.T) {
 	require.Equal(t, 2, r.Machine.DeviceCount)
 	require.Empty(t, r.Machine.Links)
 	rows := r.Configs["mini"].Rows
-	require.Len(t, rows, 4)
+	require.Len(t, rows, 7)
 	forced, policy := rows[0], rows[1]
 	require.Equal(t, record.Forced, forced.Mode)
 	require.Equal(t, "cuda", forced.Backend)

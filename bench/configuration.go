@@ -27,6 +27,7 @@ type trial struct {
 	others    others
 	described record.Config // what the record says of the configuration so far
 	first     answers       // of the closest hits, which reflections begin with
+	repeated  []repeatable  // what a spread measures again
 	undo      []func() error
 }
 
@@ -47,9 +48,19 @@ func (r *run) configuration(c workload.Config) (err error) {
 		if err := t.run(); err != nil {
 			return fmt.Errorf("%s: %w", op.name, err)
 		}
+		s.repeated = append(s.repeated, t)
 	}
 	s.printBackend()
-	return nil
+	if s.forced == nil {
+		return nil
+	}
+	if err := s.calibrated(); err != nil {
+		return err
+	}
+	if err := s.streamed(); err != nil {
+		return err
+	}
+	return s.spread()
 }
 
 // close releases everything in reverse order and gives cached memory back to the driver.

@@ -11,8 +11,10 @@ import (
 type operation struct {
 	name string     // in the record
 	plan chunked.Op // what a planner knows of it
-	// call enqueues it on a tracer.
-	call func(t tracer, batch scene.Rays) (outcome, error)
+	// bounces are 0 for closest hits.
+	bounces int
+	// call enqueues it. A streamed call has no outcome.
+	call func(t target, batch scene.Rays, opts ...scene.CallOption) (outcome, error)
 	// prepare validates and allocates, and enqueues nothing.
 	prepare func(s *scene.Scene, batch scene.Rays) (*scene.Call, error)
 	// verify compares the answers with what is known without a tracer.
@@ -21,6 +23,7 @@ type operation struct {
 
 // outcome is the result of a call.
 type outcome struct {
+	result  scene.Reusable
 	columns func() ([]column, error)
 	close   func() error
 }
@@ -35,12 +38,12 @@ func intersect() operation {
 	return operation{
 		name: record.OperationIntersect,
 		plan: intersectOp(),
-		call: func(t tracer, batch scene.Rays) (outcome, error) {
-			hits, err := t.Intersect(background, batch, scene.All)
-			if err != nil {
-				return outcome{}, err
+		call: func(t target, batch scene.Rays, opts ...scene.CallOption) (outcome, error) {
+			hits, err := t.Intersect(background, batch, scene.All, opts...)
+			if err != nil || hits == nil {
+				return outcome{close: func() error { return nil }}, err
 			}
-			return outcome{func() ([]column, error) { return hitColumns(hits) }, hits.Close}, nil
+			return outcome{hits, func() ([]column, error) { return hitColumns(hits) }, hits.Close}, nil
 		},
 		prepare: func(s *scene.Scene, batch scene.Rays) (*scene.Call, error) {
 			_, call, err := s.PrepareIntersect(background, batch, scene.All)
@@ -57,13 +60,13 @@ func intersect() operation {
 func reflections(bounces int) operation {
 	return operation{
 		name: record.OperationReflections,
-		plan: reflectionsOp(bounces),
-		call: func(t tracer, batch scene.Rays) (outcome, error) {
-			chains, err := t.TraceReflections(background, batch, bounces, scene.ChainCore)
-			if err != nil {
-				return outcome{}, err
+		plan: reflectionsOp(bounces), bounces: bounces,
+		call: func(t target, batch scene.Rays, opts ...scene.CallOption) (outcome, error) {
+			chains, err := t.TraceReflections(background, batch, bounces, scene.ChainCore, opts...)
+			if err != nil || chains == nil {
+				return outcome{close: func() error { return nil }}, err
 			}
-			return outcome{func() ([]column, error) { return chainColumns(chains) }, chains.Close}, nil
+			return outcome{chains, func() ([]column, error) { return chainColumns(chains) }, chains.Close}, nil
 		},
 		prepare: func(s *scene.Scene, batch scene.Rays) (*scene.Call, error) {
 			_, call, err := s.PrepareReflections(background, batch, bounces, scene.ChainCore)
@@ -76,7 +79,7 @@ func reflections(bounces int) operation {
 }
 
 // timed is an operation on a tracer as a variant to time.
-func (op operation) timed(t tracer, batch scene.Rays) variant {
+func (op operation) timed(t target, batch scene.Rays) variant {
 	return variant{run: func() (func() error, error) {
 		out, err := op.call(t, batch)
 		return out.close, err

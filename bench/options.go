@@ -17,17 +17,21 @@ import (
 
 // options of a benchmark run, as given; unset numbers are -1.
 type options struct {
-	config         string // empty: all on GPUs, mini on emulated devices
-	devices        deviceList
-	requireDevices int // -1: not given
-	rays           int64
-	warmup, repeat int
-	transport      chunked.Transport
-	backend        scene.Backend
-	studies        studyList
-	mesh           string
-	json           string
-	pin            string
+	config             string // empty: all on GPUs, mini on emulated devices
+	devices            deviceList
+	requireDevices     int // -1: not given
+	rays               int64
+	warmup, repeat     int
+	transport          chunked.Transport
+	backend            scene.Backend
+	calibrationRows    int64 // 0: those of the batch; -1: not given
+	calibrationRepeats int
+	probe              string
+	runs               int
+	studies            studyList
+	mesh               string
+	json               string
+	pin                string
 }
 
 const usageText = `usage: bench [options]           measure and check
@@ -42,6 +46,14 @@ options:
   --rays N                          rows of the batch, at least 1 (default: that of the configuration)
   --warmup W, --repeat R            rounds before and while measuring (default: 2 and 7, on emulated devices 0 and 2)
   --transport auto|direct|copy|host how remote rows travel (default: auto)
+  --calibration-rows N, --calibration-repeats R
+                                    rows of a calibration's probe, 0 for those of the batch, and rounds in which it times
+                                    devices alone (default: 0 and 9, on emulated devices 64 and 2)
+  --probe workload|default          what calibrations time: the calls of the rows, or random rays in the box of the scene
+                                    (default: workload)
+  --runs N                          then repeat the rows of the set N-1 times, with a new calibration each time, and report
+                                    the spread of their speed-ups; on GPUs the run fails where a row in policy or calibrated
+                                    mode is below 0.97 in any of them (default: 1)
   --backend auto|cuda|optix         how rays find triangles (default: auto)
   --study LIST|all                  then make tables on the master: geometry (tracers on several scenes), batches (cost per
                                     launch and per ray) and builds (of search structures, and refits)
@@ -56,7 +68,7 @@ or not writable
 
 // parseOptions reads the command line of a benchmark run.
 func parseOptions(args []string) (options, error) {
-	o := options{requireDevices: -1, rays: -1, warmup: -1, repeat: -1}
+	o := options{requireDevices: -1, rays: -1, warmup: -1, repeat: -1, calibrationRows: -1, calibrationRepeats: -1, runs: 1}
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.config, "config", "", "")
@@ -65,7 +77,12 @@ func parseOptions(args []string) (options, error) {
 	atLeast(fs, "warmup", 0, &o.warmup)
 	atLeast(fs, "repeat", 1, &o.repeat)
 	var rays int
+	calibrationRows := -1
 	atLeast(fs, "rays", 1, &rays)
+	atLeast(fs, "calibration-rows", 0, &calibrationRows)
+	atLeast(fs, "calibration-repeats", 1, &o.calibrationRepeats)
+	fs.StringVar(&o.probe, "probe", probeWorkload, "")
+	atLeast(fs, "runs", 1, &o.runs)
 	fs.TextVar(&o.transport, "transport", chunked.Auto, "")
 	fs.Func("backend", "", func(s string) (err error) { o.backend, err = parseBackend(s); return err })
 	fs.Var(&o.studies, "study", "")
@@ -83,6 +100,10 @@ func parseOptions(args []string) (options, error) {
 	}
 	if rays > 0 {
 		o.rays = int64(rays)
+	}
+	o.calibrationRows = int64(calibrationRows)
+	if o.probe != probeWorkload && o.probe != probeDefault {
+		return o, usage("--probe %q: use workload or default", o.probe)
 	}
 	if o.config != "" && o.config != "all" {
 		if _, err := workload.Find(o.config); err != nil {

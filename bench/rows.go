@@ -40,6 +40,8 @@ func (s *task) rows(times []samples, c checked) []record.Row {
 			Elements: &c.elements, Mismatches: &differ, Fraction: &fraction,
 		}
 		row.Overlap = s.overlap(side.plan, row)
+		row.Calibration = side.calibration
+		row.Flags = s.flags(side, row)
 		rows = append(rows, row)
 	}
 	return rows

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"slices"
@@ -13,8 +14,6 @@ import (
 	"github.com/raymux/raymux/multi"
 	"github.com/raymux/raymux/scene"
 )
-
-// This file is the only one that knows package multi.
 
 // tracer is a scene, on one device or on several.
 type tracer interface {
@@ -36,6 +35,7 @@ type deviceSet interface {
 	tracer
 	Devices() []int
 	Transport() chunked.Transport
+	Contexts() []*cuda.Context
 	Plan(op chunked.Op, rows int64) (chunked.Plan, error)
 	PlanStream(op chunked.Op, rows int64) (chunked.Plan, error)
 	CalibrateDevices(context.Context, multi.Probe) (*multi.Calibration, error)
@@ -95,4 +95,30 @@ func intersectOp() chunked.Op {
 // reflectionsOp describes the call of the reflection rows: the core columns, neither TMax nor Active.
 func reflectionsOp(bounces int) chunked.Op {
 	return multi.ReflectionsOp(bounces, scene.ChainCore, scene.Rays{}.BytesPerRow())
+}
+
+// of is the probe of an operation: its call on the leading rows of the batch, or what package multi brings along. done
+// releases the results, when the devices are idle.
+func (p *workloadProbe) of(op operation, kind string, repeats int) (probe multi.Probe, done func() error) {
+	if kind == probeDefault {
+		return multi.Probe{Rays: p.rows, MaxBounces: op.bounces, Repeats: repeats}, func() error { return nil }
+	}
+	results := map[target]scene.Reusable{}
+	probe = multi.Probe{
+		Operation: op.plan.Key, Repeats: repeats,
+		Run: func(_ context.Context, t multi.Target, device int) error {
+			out, err := op.call(t, p.batches[device], scene.Into(results[t]))
+			if err == nil {
+				results[t] = out.result
+			}
+			return err
+		},
+	}
+	return probe, func() error {
+		var errs []error
+		for _, r := range results {
+			errs = append(errs, r.Close())
+		}
+		return errors.Join(errs...)
+	}
 }

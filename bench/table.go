@@ -8,7 +8,7 @@ import (
 )
 
 // tableFormat has one column per value; times are in ms.
-const tableFormat = "%-13s %-17s %-7s %9s %12s %12s %8s  %-8s %6s  %s\n"
+const tableFormat = "%-13s %-17s %-10s %9s %12s %12s %8s  %-8s %6s  %s\n"
 
 const absent = "--"
 
@@ -39,6 +39,14 @@ func (s *task) report(rows []record.Row, c checked) {
 		if row.Overlap != nil {
 			fmt.Fprint(s.out, overlapLine(s.config.Name, row))
 		}
+	}
+	for _, row := range rows {
+		if row.Calibration != nil {
+			fmt.Fprint(s.out, calibrationLine(s.config.Name, row))
+		}
+	}
+	if s.again {
+		return
 	}
 	if c.bounces != nil {
 		fmt.Fprintf(s.out, "bounces, %s: %s of %d rows have a first, second and so on\n", s.where, strings.Trim(fmt.Sprint(c.bounces), "[]"), s.rowCount())

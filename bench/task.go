@@ -17,6 +17,8 @@ type task struct {
 	where      string // prefix of failed checks
 	sides      []side // the set in each mode; empty with one device
 	contenders []contender
+	again      bool // the result of one device was checked and shown with other rows
+	found      checked
 }
 
 // side is the device set under the options of one mode.
@@ -25,6 +27,8 @@ type side struct {
 	set    deviceSet
 	plan   chunked.Plan
 	reused bool // the plan is that of the forced mode, whose times and results count here too
+	// calibration is what chose the weights of the plan, in calibrated mode.
+	calibration *record.Calibration
 }
 
 // task prepares an operation.
@@ -54,15 +58,24 @@ func (s *task) run() error {
 	if err != nil {
 		return err
 	}
-	checked, err := s.check()
-	if err != nil {
+	if s.found, err = s.check(); err != nil {
 		return err
 	}
-	rows, tracers := s.rows(times, checked), s.recordTracers(times)
+	rows, tracers := s.rows(times, s.found), s.recordTracers(times)
 	s.store(rows, tracers)
-	s.report(rows, checked)
+	s.report(rows, s.found)
 	s.printTracers(tracers)
 	return nil
+}
+
+// remeasure is part of repeatable: the rows with new times, without the other tracers of the master.
+func (s *task) remeasure() ([]record.Row, error) {
+	s.contenders = nil
+	times, err := s.time()
+	if err != nil {
+		return nil, err
+	}
+	return s.rows(times, s.found), nil
 }
 
 // tracers returns the scene on the master and then every set with a plan of its own, in the order of the timed variants.
@@ -194,6 +207,9 @@ func (s *task) judge(c checked, known answers) {
 	}
 	if declared := s.op.plan.Wire; c.wireBytes != float64(declared) {
 		s.fail(s.where, "a remote row sends %g bytes back, declared are %d", c.wireBytes, declared)
+	}
+	if s.again {
+		return
 	}
 	s.pinned(s.rowCount(), c.digests.all)
 	if c.digests.prefix != nil {

@@ -2,6 +2,7 @@ package multi
 
 import (
 	"context"
+	"slices"
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
@@ -81,6 +82,9 @@ func (s *Scene) Master() *scene.Scene { return s.master().scene }
 
 // Context is the master's context, in which the buffers of a call live.
 func (s *Scene) Context() *cuda.Context { return s.master().ctx }
+
+// Contexts are those of the devices, the master's first. Their pools count what calls take.
+func (s *Scene) Contexts() []*cuda.Context { return slices.Clone(s.ctxs) }
 
 // Stream is the master's own stream, which orders calls that name none.
 func (s *Scene) Stream() *cuda.Stream { return s.master().scene.Stream() }

@@ -17,10 +17,10 @@ func Margin(masterNS, bestShardedNS int64) float64 {
 	return 100 * float64(masterNS-bestShardedNS) / float64(masterNS)
 }
 
-// bestSharded returns the smallest median over the rungs in which a remote has weight, and the master alone.
-func bestSharded(rungs []Rung) (best, master int64, ok bool) {
+// BestSharded returns the smallest median over the rungs in which a remote has weight, and the master alone.
+func (c Calibration) BestSharded() (best, master int64, ok bool) {
 	best, master = math.MaxInt64, -1
-	for _, r := range rungs {
+	for _, r := range c.Rungs {
 		switch {
 		case r.Share > 0:
 			best = min(best, r.MedianNS)
@@ -31,13 +31,13 @@ func bestSharded(rungs []Rung) (best, master int64, ok bool) {
 	return best, master, best < math.MaxInt64 && master > 0
 }
 
-// margin returns the margin that follows from a calibration: from the printed times of a ladder, or from the rungs.
-// It is 0 where no rung was sharded.
-func margin(cal Calibration) float64 {
-	if cal.Method == MethodLadder {
-		return *cal.MarginPercent
+// Margin returns the margin that follows from a calibration, in percent: from the printed times of a ladder, or from the
+// rungs. It is 0 where no rung was sharded.
+func (c Calibration) Margin() float64 {
+	if c.Method == MethodLadder {
+		return *c.MarginPercent
 	}
-	best, master, ok := bestSharded(cal.Rungs)
+	best, master, ok := c.BestSharded()
 	if !ok {
 		return 0
 	}
@@ -132,7 +132,7 @@ func Flags(row Row, devices []Device) []string {
 	if cal == nil {
 		return flags
 	}
-	if m := margin(*cal); cal.Verdict == VerdictInconclusive || math.Abs(m) <= nearCrossoverPercent {
+	if m := cal.Margin(); cal.Verdict == VerdictInconclusive || math.Abs(m) <= nearCrossoverPercent {
 		flags = append(flags, FlagNearCrossover)
 	}
 	if row.Speedup != nil && *row.Speedup < slowerThan {

@@ -78,7 +78,10 @@ func (c *checker) timing(where string, t Timing) {
 
 // Summary returns the smallest, the median and the largest sample; the median of an even number is the mean of the two
 // middle ones, rounded down. There must be at least one sample.
-func Summary(samples []int64) (low, median, high int64) {
+func Summary(samples []int64) (low, median, high int64) { return SummaryOf(samples) }
+
+// SummaryOf is Summary for other numbers; nothing is rounded where they are not integers.
+func SummaryOf[T int64 | float64](samples []T) (low, median, high T) {
 	sorted := slices.Sorted(slices.Values(samples))
 	n := len(sorted)
 	return sorted[0], (sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[n-1]

@@ -38,3 +38,14 @@ func cellText(cell any) string {
 	}
 	return fmt.Sprint(cell)
 }
+
+// AddStudy adds a table, or the rows of a table that the record has begun.
+func (r *Record) AddStudy(s Study) {
+	for i := range r.Studies {
+		if r.Studies[i].ID == s.ID {
+			r.Studies[i].Rows = append(r.Studies[i].Rows, s.Rows...)
+			return
+		}
+	}
+	r.Studies = append(r.Studies, s)
+}
