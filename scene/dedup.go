@@ -2,6 +2,7 @@ package scene
 
 import (
 	"context"
+	"math"
 
 	"github.com/raymux/raymux/cuda"
 )
@@ -149,6 +150,8 @@ func (s *Scene) checkPaths(op string, in Paths) (n int64, err error) {
 		return 0, badArg(op, "PrimIDs", "has %d rows, want at most %d: group parts and merge them", rows, maxPathRows)
 	case in.RowBase < 0:
 		return 0, badArg(op, "RowBase", "is %d, want 0 or more", in.RowBase)
+	case in.RowBase > math.MaxInt64-int64(rows):
+		return 0, badArg(op, "RowBase", "is %d, want at most %d: rows are numbered in int64", in.RowBase, math.MaxInt64-int64(rows))
 	case !in.SourceKey.IsNil() && in.SourceKey.Len() != rows:
 		return 0, badArg(op, "SourceKey", "has %d values, want %d or none", in.SourceKey.Len(), rows)
 	case in.SourceKey.IsNil() && in.RayO.Len() != 3*rows:

@@ -383,6 +383,7 @@ func TestDedupRefusals(t *testing.T) {
 		"no source":        {func(in *Paths) { in.SourceKey = cuda.Slice[int32]{} }, "RayO"},
 		"short keys":       {func(in *Paths) { in.SourceKey, _ = in.SourceKey.Sub(0, 2) }, "SourceKey"},
 		"row base":         {func(in *Paths) { in.RowBase = -1 }, "RowBase"},
+		"row base too far": {func(in *Paths) { in.RowBase = math.MaxInt64 - 2 }, "RowBase"},
 	} {
 		in := good
 		c.spoil(&in)
@@ -427,4 +428,40 @@ func TestDedupRefusals(t *testing.T) {
 	for _, u := range []*UniqueChains{a, b, far, both, nil} {
 		require.NoError(t, u.Close())
 	}
+}
+
+// Batches of no rows merge with any others, in any order; rows may have the last numbers
+// that there are.
+func TestMergeOfEmptyAndOfLastRows(t *testing.T) {
+	ctx := context.Background()
+	c := gputest.Open(t, 1, nil).Context(t, 0)
+	s, _ := treeOf(t, c, []float32{0, 0, 0, 1, 0, 0, 0, 1, 0}, []int32{0, 1, 2})
+	at := func(base int64, lists ...[]int32) *UniqueChains {
+		r := rowsOf(lists...)
+		r.base = base
+		return dedupOf(t, s, r)
+	}
+	three := [][]int32{{1, 2}, {1}, {1, 2}}
+	const last = math.MaxInt64 - 3
+	low, high, none, within := at(0, three...), at(last, three...), at(0), at(1)
+	merge := func(parts ...*UniqueChains) unique {
+		u, err := s.MergeUnique(ctx, cuda.Slice[int32]{}, parts...)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, u.Close()) }()
+		return readUnique(t, s, u)
+	}
+	alone := readUnique(t, s, low)
+	for _, parts := range [][]*UniqueChains{{none, low}, {low, none}, {within, low, none}, {low, within}} {
+		require.Equal(t, alone, merge(parts...))
+	}
+	require.Zero(t, merge(none, within).count)
+	both := merge(high, low, none)
+	require.Equal(t, []RowSpan{{0, 3}, {last, 3}}, both.spans)
+	require.Equal(t, []int64{0, 1}, both.first)
+	require.Equal(t, []int64{4, 2}, both.rows)
+	require.Equal(t, []int64{last, last + 1}, readUnique(t, s, high).first)
+	_, err := s.MergeUnique(ctx, cuda.Slice[int32]{}, high, at(last+2, []int32{7}))
+	var bad *ArgumentError
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "parts", bad.Arg)
 }

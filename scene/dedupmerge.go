@@ -83,9 +83,11 @@ func checkParts(op string, parts []*UniqueChains) (shape uniqueShape, err error)
 		}
 		shape.spans = append(shape.spans, p.Spans...)
 	}
+	// A batch of no rows holds none twice, whatever its RowBase.
+	shape.spans = slices.DeleteFunc(shape.spans, func(s RowSpan) bool { return s.Count == 0 })
 	slices.SortFunc(shape.spans, func(a, b RowSpan) int { return cmp.Compare(a.Base, b.Base) })
-	for i, span := range shape.spans[1:] {
-		if before := shape.spans[i]; before.Base+before.Count > span.Base {
+	for i, span := range shape.spans {
+		if i > 0 && shape.spans[i-1].Base+shape.spans[i-1].Count > span.Base {
 			return shape, badArg(op, "parts", "hold row %d twice; give every batch its RowBase", span.Base)
 		}
 	}
