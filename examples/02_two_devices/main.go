@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -22,23 +23,30 @@ const rays = 10_000
 func main() {
 	emu := flag.Bool("emu", false, "run on two emulated devices")
 	flag.Parse()
-	drv, err := open(*emu)
-	if err != nil {
+	if err := run(*emu); err != nil {
 		log.Fatal(err)
+	}
+}
+
+func run(emu bool) error {
+	drv, err := open(emu)
+	if err != nil {
+		return err
 	}
 	defer drv.Close()
 	one, err := closest(drv, []int{0})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	two, err := closest(drv, []int{0, 1})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	if !slices.Equal(one, two) {
-		log.Fatal("the devices disagree")
+		return errors.New("the devices disagree")
 	}
 	fmt.Println("one and two devices name the same triangle for every ray")
+	return nil
 }
 
 // closest returns the winner of every ray, found on the given devices.
