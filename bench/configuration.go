@@ -99,7 +99,23 @@ func (s *trial) rowCount() int64 { return int64(s.rays.Len()) }
 func (s *trial) later(f func() error) { s.undo = append(s.undo, f) }
 
 // open uploads the rays and builds the scene on the master, and the set once per mode with a plan of its own.
-func (s *trial) open() (err error) {
+func (s *trial) open() error {
+	if err := s.openMaster(); err != nil {
+		return err
+	}
+	if len(s.host.devices) > 1 {
+		if err := s.openSets(); err != nil {
+			return err
+		}
+	}
+	if err := s.openOthers(); err != nil {
+		return err
+	}
+	return idle(s.host.contexts)()
+}
+
+// openMaster uploads the rays and builds the scene on the master.
+func (s *trial) openMaster() (err error) {
 	master := s.host.contexts[0]
 	if s.stream, err = master.NewStream(cuda.StreamOptions{}); err != nil {
 		return err
@@ -117,18 +133,7 @@ func (s *trial) open() (err error) {
 		return err
 	}
 	s.later(s.single.Close)
-	if err := load(s.single, s.meshes); err != nil {
-		return err
-	}
-	if len(s.host.devices) > 1 {
-		if err := s.openSets(); err != nil {
-			return err
-		}
-	}
-	if err := s.openOthers(); err != nil {
-		return err
-	}
-	return idle(s.host.contexts)()
+	return load(s.single, s.meshes)
 }
 
 // openSets makes the set of the forced mode, and that of the policy mode if it plans any operation otherwise.

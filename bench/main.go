@@ -35,6 +35,8 @@ func dispatch(args []string, stdout, stderr io.Writer) error {
 			return manifestCommand(args[1:], stdout)
 		case "launch":
 			return launchCommand(args[1:], stdout, stderr)
+		case "plot":
+			return plotCommand(args[1:], stdout)
 		}
 	}
 	return benchCommand(args, stdout, stderr)

@@ -36,6 +36,7 @@ type options struct {
 
 const usageText = `usage: bench [options]           measure and check
        bench launch [options]    time the issue of a kernel launch
+       bench plot RECORD         draw the study scaling of a record as SVG on standard output
        bench manifest            write bench/manifest.json and the tables in docs from the records in bench/evidence
 
 options:
@@ -55,8 +56,10 @@ options:
                                     the spread of their speed-ups; on GPUs the run fails where a row in policy or calibrated
                                     mode is below 0.97 in any of them (default: 1)
   --backend auto|cuda|optix         how rays find triangles (default: auto)
-  --study LIST|all                  then make tables on the master: geometry (tracers on several scenes), batches (cost per
-                                    launch and per ray) and builds (of search structures, and refits)
+  --study LIST|all                  then make tables, on the master: geometry (tracers on several scenes), batches (cost per
+                                    launch and per ray) and builds (of search structures, and refits); on the set, and on
+                                    one device not at all: dispatch (what dividing a call costs) and scaling (speed-up by
+                                    batch size, which bench plot draws)
   --mesh FILE                       a scanned mesh for the studies geometry and builds, .obj, .ply or .stl
   --json PATH                       write the record, - is standard output
   --pin PATH                        write the column digests of this run, merged into the committed ones; only after
@@ -96,7 +99,7 @@ func parseOptions(args []string) (options, error) {
 		return o, usage("%w", err)
 	}
 	if fs.NArg() > 0 {
-		return o, usage("unexpected argument %q; the commands are launch and manifest and come first", fs.Arg(0))
+		return o, usage("unexpected argument %q; the commands are launch, plot and manifest and come first", fs.Arg(0))
 	}
 	if rays > 0 {
 		o.rays = int64(rays)

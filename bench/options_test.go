@@ -66,11 +66,12 @@ func TestHelp(t *testing.T) {
 
 func TestParseOptions(t *testing.T) {
 	o, err := parseOptions([]string{"--config", "compute", "--devices", "3,1", "--require-devices", "2", "--rays", "77", "--warmup", "0",
-		"--repeat", "9", "--transport", "copy", "--backend", "cuda", "--study", "builds,geometry", "--mesh", "m.ply", "--json", "a.json", "--pin", "b.json"})
+		"--repeat", "9", "--transport", "copy", "--backend", "cuda", "--study", "builds,geometry", "--mesh", "m.ply",
+		"--calibration-rows", "5", "--calibration-repeats", "6", "--probe", "default", "--runs", "20", "--json", "a.json", "--pin", "b.json"})
 	require.NoError(t, err)
 	require.Equal(t, options{config: "compute", devices: deviceList{ordinals: []int{3, 1}}, requireDevices: 2, rays: 77,
 		repeat: 9, transport: chunked.Copy, backend: scene.CUDA, studies: studyList{"builds", "geometry"}, mesh: "m.ply",
-		json: "a.json", pin: "b.json"}, o)
+		calibrationRows: 5, calibrationRepeats: 6, probe: probeDefault, runs: 20, json: "a.json", pin: "b.json"}, o)
 	o, err = parseOptions([]string{"--study", "all"})
 	require.NoError(t, err)
 	require.Equal(t, studyList(allStudies), o.studies)

@@ -19,9 +19,11 @@ const (
 	studyBatches  = "batches"
 	studyGeometry = "geometry"
 	studyBuilds   = "builds"
+	studyDispatch = "dispatch"
+	studyScaling  = "scaling"
 )
 
-var allStudies = []string{studyBatches, studyGeometry, studyBuilds}
+var allStudies = []string{studyBatches, studyGeometry, studyBuilds, studyDispatch, studyScaling}
 
 // studyList is the value of --study.
 type studyList []string
@@ -88,6 +90,10 @@ func (r *run) study(name string) error {
 		tables, err = r.batchStudy()
 	case studyBuilds:
 		tables, err = r.buildStudy()
+	case studyDispatch:
+		tables, err = r.dispatchStudy()
+	case studyScaling:
+		tables, err = r.scalingStudy()
 	}
 	if err != nil {
 		return fmt.Errorf("study %s: %w", name, err)

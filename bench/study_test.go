@@ -35,6 +35,8 @@ func TestStudies(t *testing.T) {
 	out, _, r := benchmark(t, exitDone, "--devices", "emu:1", "--study", "all", "--mesh", scanFixture)
 	require.Contains(t, out, "study geometry: ")
 	require.Contains(t, out, "study batch_fit: ")
+	require.Contains(t, out, "study dispatch: NOT MEASURED")
+	require.Contains(t, out, "study scaling: NOT MEASURED")
 	require.Contains(t, out, "all checks passed")
 	studies := map[string]record.Study{}
 	for _, s := range r.Studies {
