@@ -37,7 +37,9 @@ type CallInfo struct {
 func Info(info *CallInfo) scene.CallOption { return scene.Carry(info) }
 
 // ChunkTimes is where the time of a chunk went on the devices. Copies are zero where
-// nothing is copied. Stages of different chunks overlap.
+// nothing is copied. Stages of different chunks overlap. A call that the master answers
+// alone in one go (chunked.KindSingle, chunked.KindMaster) is timed as a whole: Traverse of
+// its first chunk is all of it.
 type ChunkTimes struct {
 	Chunk                               chunked.Chunk
 	Scatter, Traverse, Gather, Finalize time.Duration
@@ -85,6 +87,15 @@ func (r *recorder) begin(c chunked.Chunk, p phase, st *cuda.Stream) mark {
 	}
 	r.note(c, p, 0, st)
 	return mark{r, c, p, st}
+}
+
+// whole marks the start of a call that the plain scene answers, as the traversal of its
+// first chunk.
+func (r *recorder) whole(st *cuda.Stream) mark {
+	if r == nil || len(r.chunks) == 0 {
+		return mark{}
+	}
+	return r.begin(r.chunks[0], traverse, st)
 }
 
 // mark is a stage that has begun.

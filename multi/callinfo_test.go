@@ -48,10 +48,17 @@ func TestMultiSceneCallInfo(t *testing.T) {
 	_, err := info.Times(bg)
 	require.ErrorContains(t, err, "Timing")
 	s.opts.MinRaysPerDevice = 0
+	info.Timing = true
 	ask(scene.All, &info)
 	require.Equal(t, chunked.KindMaster, info.Plan.Kind)
 	require.Contains(t, info.Plan.Reason, "floor")
 	require.Zero(t, info.FromMaster)
+	times, err := info.Times(bg) // of the master alone: one time for everything
+	require.NoError(t, err)
+	require.Equal(t, info.Plan.Chunks[0], times[0].Chunk)
+	require.Positive(t, times[0].Traverse)
+	require.Zero(t, times[0].Finalize)
+	info.Timing = false
 
 	s.opts.ChunkRays = 10
 	_, err = s.TraceReflections(bg, s.rays, 3, scene.ChainCore, Info(&info), Offload(func(context.Context, int64, offload.Chunk[*scene.Chains]) error {

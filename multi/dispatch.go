@@ -54,7 +54,7 @@ func ask[R any](ctx context.Context, s *Scene, o operation, opts []scene.CallOpt
 		return nil, s.master().fail("allocating the result", err)
 	}
 	if plan.Kind.Whole() {
-		err = call.Run() // which abandons
+		err = rec.whole(call.Stream).end(call.Run()) // which abandons
 	} else if err = s.execute(ctx, call, &plan, nil, rec); err != nil {
 		err = attach(err, call.Abandon())
 	}
