@@ -154,14 +154,14 @@ func (h *HostSink[R]) Finish(ctx context.Context) error {
 	return firstError([]error{h.buffers[h.next].settle(ctx), h.buffers[1-h.next].settle(ctx)})
 }
 
-// Floats is a column of the result, by the name of its field ("T"); nil when the call did
-// not ask for it. The caller may keep it.
+// Floats is a column of float32 of the result, by the name of its field ("T"); nil when the
+// call did not ask for it, and for columns of another type. The caller may keep it.
 func (h *HostSink[R]) Floats(field string) []float32 { return h.floats[field] }
 
-// Ints is a column of ids.
+// Ints is a column of int32, such as ids; otherwise as Floats.
 func (h *HostSink[R]) Ints(field string) []int32 { return h.ints[field] }
 
-// Bytes is a column of flags.
+// Bytes is a column of flags of one byte ("Visible"); otherwise as Floats.
 func (h *HostSink[R]) Bytes(field string) []uint8 { return h.bytes[field] }
 
 // Close waits for copies in progress and releases stream and buffers. Columns stay.

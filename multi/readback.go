@@ -58,7 +58,7 @@ func (s *Scene) GeometryVersion() int64 { return s.master().scene.GeometryVersio
 // EdgeMaskVersion counts builds and mask changes.
 func (s *Scene) EdgeMaskVersion() int64 { return s.master().scene.EdgeMaskVersion() }
 
-// NumShapes is the number of meshes, added ones included.
+// NumShapes is the number of meshes and instances, added ones included.
 func (s *Scene) NumShapes() int { return s.master().scene.NumShapes() }
 
 // NumMeshes is the number of meshes, added ones included, without instances.
@@ -95,5 +95,5 @@ func (s *Scene) Devices() []int { return append([]int(nil), s.devices...) }
 // Links are the results of the peer self-tests, empty for one device.
 func (s *Scene) Links() []Link { return append([]Link(nil), s.links...) }
 
-// Transport is how remote rows travel: Direct or Copy.
+// Transport is how remote rows travel: Direct, Copy or Host.
 func (s *Scene) Transport() chunked.Transport { return s.transport }
