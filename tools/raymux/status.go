@@ -56,6 +56,8 @@ func forFile(flag, file string, err error) error {
 // describe turns an error into the exit status and one line of text.
 func describe(ctx context.Context, err error) (status int, text string) {
 	text = strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	// Results are streamed wherever they can be; only -dedup needs one whole.
+	text = strings.ReplaceAll(text, "or stream the result (Offload)", "choose fewer -fields, or leave -dedup out, which needs the whole result at once")
 	var (
 		usage   *usageError
 		fault   *fileio.Fault
