@@ -119,7 +119,7 @@ func checkVertices(op, arg string, v []float32) error {
 func checkFaces(op, arg string, f []int32, vertices int) error {
 	for i, v := range f {
 		if v < 0 || int(v) >= vertices {
-			return badFace(op, arg, i/3, vertices)
+			return badArg(op, arg, "face %d has the vertex number %d, want 0 to %d", i/3, v, vertices-1)
 		}
 	}
 	return nil
