@@ -26,6 +26,9 @@
 #                 cuda-reversed ...       on LIST in reverse, with the first one current
 #               refuse                    tests with devices that do not exist: they must fail, not skip
 #               bench, single             the benchmark on the set, and on the master alone
+#               spread                    twenty runs of the rows in one process, on the set
+#               pair                      the tables of the set: fixed cost of a divided call, speed-up by batch size, and
+#                                         scaling.svg, the drawing of the latter
 #               studies                   the benchmark on the master, and its tables: batch sizes, scenes, builds
 #               launch                    the cost of a launch
 #
@@ -47,9 +50,9 @@ shift $((OPTIND - 1))
 mkdir -p "$out" || exit 2
 bin=$(cd "$bin" && pwd) || exit 2
 out=$(cd "$out" && pwd) || exit 2
-[ $# -gt 0 ] || set -- info $([ -x "$bin/loads" ] && echo loads) cuda scene multi refuse bench single studies launch
-[ -n "$mesh" ] || [ ! -e "$bin/scan.ply" ] || mesh=$bin/scan.ply
 set_size=$(($(printf %s "$devices" | tr -cd , | wc -c) + 1))
+[ $# -gt 0 ] || set -- info $([ -x "$bin/loads" ] && echo loads) cuda scene multi refuse bench single $([ "$set_size" -lt 2 ] || echo spread pair) studies launch
+[ -n "$mesh" ] || [ ! -e "$bin/scan.ply" ] || mesh=$bin/scan.ply
 
 reversed=$(printf '%s\n' "$devices" | tr , '\n' | tac | paste -sd ,)
 
@@ -117,7 +120,12 @@ step() {
         # The columns of one device and of the set have one digest.
         [ ! -e "$out/pins.json" ] || cmp "$out/pins.json" "$out/pins_single.json"
         ;;
-    studies) "$bin/bench" --devices "${devices%%,*}" --study all ${mesh:+--mesh "$mesh"} --json "$out/bench_studies.json" ;;
+    spread) "$bin/bench" --devices "$devices" --require-devices 2 --runs 20 --json "$out/bench_spread.json" ;;
+    pair)
+        "$bin/bench" --devices "$devices" --require-devices 2 --study dispatch,scaling --json "$out/bench_pair.json" || return
+        "$bin/bench" plot "$out/bench_pair.json" >"$out/scaling.svg"
+        ;;
+    studies) "$bin/bench" --devices "${devices%%,*}" --study batches,geometry,builds ${mesh:+--mesh "$mesh"} --json "$out/bench_studies.json" ;;
     launch) launch ;;
     *) echo "unknown step $1" >&2 && return 2 ;;
     esac
@@ -130,7 +138,7 @@ summary() {
         printf '%d passed, %d failed, %d skipped' \
             "$(grep -c '^ *--- PASS' "$2")" "$(grep -c '^ *--- FAIL' "$2")" "$(grep -c '^ *--- SKIP' "$2")"
         ;;
-    bench | single | studies) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
+    bench | single | spread | pair | studies) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
     launch) tr -d ' \n"' <"$2" | sed -n 's/.*scope_launch:{\([^}]*\)}.*/scope \1/p' | tr -d '\n' && sed -n 's/.*"scope_to_c": *\([0-9.]*\).*/ to C \1/p' "$2" ;;
     refuse) printf '%d refused' "$(grep -c ' fails on devices ' "$2")" ;;
     info | loads) head -n 1 "$2" | cut -c 1-100 ;;
@@ -159,6 +167,9 @@ for name in $runs; do
     case $name in
     # The names of all passed tests are in the log.
     *-forward | *-reversed) grep -v -e '^=== ' -e '^ *--- PASS' "$log" | tail -n $lines | cut -c 1-200 ;;
+    bench | single) grep -v '^  ' "$log" | tail -n 60 | cut -c 1-250 ;; # without digests
+    spread) grep -e '^spread' -e '^FAILED' -e '^all checks' "$log" | cut -c 1-200 ;;
+    pair) awk '/^study /{on = 1} on' "$log" | cut -c 1-200 ;;
     # Digests, and the time of every batch size, are in the log.
     studies) awk '/^study /{skip = /^study batches/} !skip && !/^  /' "$log" | cut -c 1-250 ;;
     *) tail -n 40 "$log" | cut -c 1-200 ;;
