@@ -128,7 +128,7 @@ func TestMultiSceneCalibration(t *testing.T) {
 		{"a slow link", machine{alone: []time.Duration{2 * msec, 2 * msec}, fixed: msec, link: 60 * msec}, VerdictMaster, []float64{1, 0},
 			[]string{"master: weights [1 0]", "master alone", "gain -"}},
 		{"a tie", machine{alone: []time.Duration{10 * msec, 10 * msec}, link: 100 * msec, fixed: 900 * time.Microsecond}, VerdictMaster, []float64{1, 0}, nil},
-		{"a contended remote", machine{alone: []time.Duration{30100 * time.Microsecond, 17 * msec}}, VerdictShard, []float64{1, 1},
+		{"a contended remote", machine{alone: []time.Duration{30100 * time.Microsecond, 17 * msec}}, VerdictShard, []float64{1, 17. / 16},
 			[]string{"CONTENDED"}},
 		{"noise", machine{alone: []time.Duration{10 * msec, 10 * msec}, noise: func(at point, d time.Duration) time.Duration {
 			if at.stage == stageDecision && at.weights[1] > 0 { // ten percent faster and slower in turn
@@ -191,8 +191,8 @@ func TestMultiSceneCalibrationStages(t *testing.T) {
 	for _, rung := range r.Ladder {
 		shares = append(shares, rung.Share)
 	}
-	require.InDeltaSlice(t, []float64{.5, 1. / 3, .2, 1. / 11, 0, r.Model.Share}, shares, 1e-12)
-	require.True(t, r.Ladder[5].Model)
+	require.InDeltaSlice(t, []float64{.5, 1. / 3, .2, 1. / 11, 0, 17. / 33, r.Model.Share}, shares, 1e-12)
+	require.True(t, r.Ladder[6].Model)
 	require.InDelta(t, (20-1)/(20+30.), r.Model.Share, 1e-3)
 	require.Equal(t, float64(msec), r.Model.Fixed, "of the even split, over its slower part")
 	require.Len(t, by[stageLadder], 1+len(shares)*(1+ladderRounds))
@@ -222,7 +222,7 @@ func TestMultiSceneCalibrationStages(t *testing.T) {
 // the candidate all the same.
 func TestMultiSceneCalibrationCandidate(t *testing.T) {
 	s := calibrated(t, 2, Options{})
-	times := []time.Duration{1311, 1300, 1290, 1285, 1283}
+	times := []time.Duration{1311, 1300, 1290, 1285, 1283, 1312}
 	m := meter{
 		sample: func(at point, run func() error) (time.Duration, error) {
 			for i, f := range ladderFactors {
@@ -238,7 +238,7 @@ func TestMultiSceneCalibrationCandidate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, r.Candidate)
 	require.Equal(t, VerdictMaster, r.Verdict)
-	require.Len(t, r.Ladder, 5)
+	require.Len(t, r.Ladder, 6)
 }
 
 func TestMultiSceneCalibrationRefusals(t *testing.T) {
