@@ -154,10 +154,10 @@ func (s *Scene) DeviceWeights() []float64 {
 // calibration or its entry of OperationWeights; else the entry of its family; else
 // Weights; else equal weights.
 func (s *Scene) DeviceWeightsFor(key string) ([]float64, error) {
-	if err := checkKeyWeights(key, masterAlone(len(s.devices)), len(s.devices)); err != nil {
-		return nil, err
+	family, ok := chunked.Family(key)
+	if !ok {
+		return nil, &chunked.OptionError{Option: fmt.Sprintf("DeviceWeightsFor(%q)", key), Reason: fmt.Sprintf("no such operation: the keys are %v", chunked.Keys())}
 	}
-	family, _ := chunked.Family(key)
 	in := s.planInput(chunked.Op{Key: key, Family: family}, 0)
 	in.Options = unrestricted(in.Options)
 	plan, err := chunked.BuildPlan(in)

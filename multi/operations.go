@@ -47,7 +47,8 @@ func widths(columns []scene.RowColumn) (n int64) {
 const winnerBytes = 4
 
 // IntersectOp describes Intersect with these columns to the planner.
-// rayBytes is 24, plus 4 with TMax, plus 1 with Active.
+// rayBytes is 24, plus 4 with TMax, plus 1 with Active, as
+// scene.Rays.BytesPerRow says.
 func IntersectOp(flags scene.Flags, rayBytes int64) chunked.Op {
 	o := intersectOperation(flags)
 	return chunked.Op{Key: o.key, Family: o.family, In: rayBytes, Wire: winnerBytes, Record: o.record}
