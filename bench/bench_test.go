@@ -17,7 +17,7 @@ import (
 )
 
 // quick keeps runs on emulated devices short.
-var quick = []string{"--rays", "96", "--warmup", "0", "--repeat", "1"}
+var quick = []string{"--rays", "96", "--warmup", "0", "--repeat", "1", "--calibration-rows", "16", "--calibration-repeats", "1"}
 
 // benchmark runs a command line and returns its record, which is nil when none was written.
 func benchmark(t *testing.T, status int, args ...string) (out, warnings string, r *record.Record) {

@@ -1,7 +1,9 @@
 // Command bench measures what several devices cost and save on one batch of work, and checks that they agree bit by bit.
 //
 //	go run ./bench                     measure on every GPU; without one, check results on two emulated devices
-//	go run ./bench --study all         also make tables of batch sizes, scenes and builds on the master
+//	go run ./bench --study all         also make tables: batch sizes, scenes, builds, the cost of dividing calls
+//	go run ./bench --runs 20           also report how much the speed-ups vary
+//	go run ./bench plot RECORD         draw speed-up by batch size as SVG
 //	go run ./bench launch              time what one kernel launch costs the calling thread
 //	go run ./bench manifest            write bench/manifest.json and the tables in docs from bench/evidence
 //	go run ./bench -h                  options and exit statuses
@@ -10,7 +12,8 @@
 //
 // For each configuration of package workload the same batch is traced on the first device alone (the master) and on the
 // whole set. Row mode "forced" splits equally whatever the size, which measures the mechanism; row mode "policy" uses the
-// shipped defaults, which is what a caller gets, and takes over the forced times when both plans are the same.
+// shipped defaults, which is what a caller gets, and takes over the forced times when both plans are the same. Mode "calibrated" lets
+// multi.CalibrateDevices choose the weights, and "streamed" gives the result to a hook chunk by chunk.
 //
 // # Timing
 //

@@ -41,9 +41,9 @@ func TestTableLine(t *testing.T) {
 	row := record.Row{Operation: "intersect", Mode: record.Forced, Batch: record.Batch{Count: 4194304},
 		Single: record.Timing{MinNS: 19_094_000}, Multi: &record.Timing{MinNS: 11_830_000}, Speedup: &speedup,
 		Dispatch: "direct", Plan: &record.Plan{ChunkCount: 2}, Weights: []float64{1, 0.25}}
-	require.Equal(t, "compute       intersect         forced    4194304        19.09        11.83    1.61x  direct        2  1.000, 0.250\n", tableLine("compute", row))
+	require.Equal(t, "compute       intersect         forced       4194304        19.09        11.83    1.61x  direct        2  1.000, 0.250\n", tableLine("compute", row))
 	row.Multi, row.Speedup, row.Weights, row.Plan, row.Dispatch = nil, nil, nil, nil, "single"
-	require.Equal(t, "light         intersect         forced    4194304        19.09           --       --  single       --  --\n", tableLine("light", row))
+	require.Equal(t, "light         intersect         forced       4194304        19.09           --       --  single       --  --\n", tableLine("light", row))
 }
 
 func TestAgreementText(t *testing.T) {

@@ -24,10 +24,9 @@ import (
 // Calibrated and streamed rows, the spread of two runs and the studies of a set, in one run.
 func TestRowsOfSeveralDevices(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")
-	out, _, r := benchmark(t, exitDone, "--devices", "emu:2", "--runs", "2", "--calibration-rows", "32", "--calibration-repeats", "3",
-		"--study", "dispatch,scaling")
-	require.Equal(t, int64(32), *r.Parameters.CalibrationRows)
-	require.Equal(t, 3, *r.Parameters.CalibrationRepeats)
+	out, _, r := benchmark(t, exitDone, "--devices", "emu:2", "--runs", "2", "--study", "dispatch,scaling")
+	require.Equal(t, int64(16), *r.Parameters.CalibrationRows)
+	require.Equal(t, 1, *r.Parameters.CalibrationRepeats)
 	rows := r.Configs["mini"].Rows
 	require.Len(t, rows, 7)
 
@@ -39,10 +38,10 @@ func TestRowsOfSeveralDevices(t *testing.T) {
 		require.Equal(t, 1.0, *row.Agreement.Fraction)
 		require.Equal(t, "master", row.Dispatch, "the floor of the shipped policy")
 		c := row.Calibration
-		require.Equal(t, int64(32), c.Rows)
+		require.Equal(t, int64(16), c.Rows)
 		require.Contains(t, []int{9, 15, 25}, len(c.Pairs))
 		require.Len(t, c.ThroughputSamplesNS, 2)
-		require.Len(t, c.ThroughputSamplesNS[1], 3)
+		require.Len(t, c.ThroughputSamplesNS[1], 1)
 		require.GreaterOrEqual(t, len(c.Rungs), 4)
 		if c.Verdict == record.VerdictShard {
 			require.Contains(t, row.Flags, record.FlagBelowFloor)
