@@ -2,6 +2,7 @@ package emu
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -44,6 +45,11 @@ func (d *device) fail(r cuapi.Result) bool {
 }
 
 func (d *device) status() cuapi.Result { return cuapi.Result(d.lost.Load()) }
+
+// lostBeside reports that a device other than d is lost.
+func (e *Emulator) lostBeside(d *device) bool {
+	return slices.ContainsFunc(e.devices, func(o *device) bool { return o != d && o.status() != cuapi.Success })
+}
 
 // device resolves a device handle.
 func (e *Emulator) device(d cuapi.Device) (*device, cuapi.Result) {

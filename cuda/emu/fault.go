@@ -74,6 +74,11 @@ func (c *context) kernelFault(m *module, f *vm.Fault) {
 	if f.Kind == vm.Cancelled {
 		return // the device is lost already
 	}
+	if f.Kind == vm.Uninitialized && c.e.lostBeside(c.dev) {
+		// What a lost device was to write stays as it was, and streams that waited for it
+		// go on. Hardware reads whatever is there and lives, so the launch just ends.
+		return
+	}
 	c.report(&Fault{
 		Code: faultCode(f.Kind), Kind: f.Kind, Kernel: f.Kernel, Module: m.handle,
 		PTXLine: f.Line, Text: f.Text, Access: f.Access, Address: f.Address,

@@ -556,6 +556,26 @@ func TestKillingADeviceStopsItsKernels(t *testing.T) {
 	assert.LessOrEqual(t, settled(before), before)
 }
 
+// A stream that waits for a device that is lost goes on, and reads what that device was to
+// write. It is not the reader that fails.
+func TestMemoryThatALostDeviceLeftUnwrittenIsNoFaultOfOthers(t *testing.T) {
+	p := newPair(t)
+	e := p.e
+	read := kernel(t, e, "ld.global.u32 %r1, [%rd1];")
+	left := must(e.MemAlloc(4))(t)
+	ok(t, e.CtxSetCurrent(p.ctx[1]))
+	endless := kernel(t, e, "LOOP:\nadd.u32 %r2, %r2, 1;\nbra LOOP;")
+	written := newTestEvent(t, e)
+	ok(t, e.LaunchKernel(endless, cuapi.D1(1), cuapi.D1(32), 0, p.stream[1], make([]byte, 8)))
+	ok(t, e.EventRecord(written, p.stream[1]))
+	ok(t, e.CtxSetCurrent(p.ctx[0]))
+	ok(t, e.StreamWaitEvent(p.stream[0], written, 0))
+	ok(t, e.LaunchKernel(read, cuapi.D1(1), cuapi.D1(1), 0, p.stream[0], address(left)))
+	e.KillDevice(1)
+	ok(t, e.StreamSynchronize(p.stream[0]))
+	assert.Nil(t, e.LastFault())
+}
+
 func TestLaunchAllocatesLittle(t *testing.T) {
 	e := one(t)
 	f := kernel(t, e, "")
