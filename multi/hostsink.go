@@ -75,7 +75,7 @@ func (h *HostSink[R]) Offload() scene.CallOption {
 // goes on with the next one.
 func (h *HostSink[R]) take(ctx context.Context, rows chunked.Range, part *scene.Call) error {
 	if rows.End > h.rows {
-		return fmt.Errorf("multi: HostSink: rows %d to %d do not fit into %d", rows.Begin, rows.End, h.rows)
+		return fmt.Errorf("multi: HostSink: rows %d to %d of the batch do not fit into %d rows: make the sink for all of them", rows.Begin, rows.End, h.rows)
 	}
 	b := &h.buffers[h.next]
 	h.next = 1 - h.next

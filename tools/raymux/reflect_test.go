@@ -118,6 +118,7 @@ func TestMalformedReflect(t *testing.T) {
 		"half a bounce":     {call: run.with("-bounces", "1.5"), want: []string{"-bounces: use a whole number from 1 to 64"}},
 		"bounces twice":     {call: run.with("-bounces", "1", "2"), want: []string{"-bounces: given twice"}},
 		"dedup":             {call: run.with("-dedup", "maybe"), want: []string{"-dedup"}},
+		"whole result":      {call: run.with("-dedup", "true").with("-memory-budget", "20"), want: []string{"minimum ", "leave -dedup out"}},
 		"unknown column":    {call: run.with("-fields", "uv"), want: []string{`-fields: found "uv"; expected all or some of valid,t,prim_ids,`}},
 		"column of paths":   {call: run.with("-fields", "representative"), want: []string{`-fields: found "representative"`}},
 		"two columns, .npy": {call: run.with("-fields", "t,valid").with("-out", "x.npy"), want: []string{"an .npy file for 2 columns"}},
