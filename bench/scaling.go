@@ -107,6 +107,7 @@ func (p *pairing) point(op operation, cost callCost, plan chunked.Plan, n int, o
 // cost measures what the model needs beside the times of one device.
 func (p *pairing) cost(op operation, sizes []int, one []float64) (callCost, error) {
 	c := callCost{line: fitLine(sizes, one)}
+	c.fixed = max(0, c.fixed) // noise may put the line below
 	a, b, err := p.time(op, smallest)
 	if err != nil {
 		return c, err
