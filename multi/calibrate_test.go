@@ -249,6 +249,7 @@ func TestMultiSceneCalibrationRefusals(t *testing.T) {
 		field string
 	}{
 		{Probe{Rays: -1}, "Rays"},
+		{Probe{Rays: math.MaxInt64}, "Rays"},
 		{Probe{MaxBounces: -1}, "MaxBounces"},
 		{Probe{MaxBounces: scene.MaxBounces + 1}, "MaxBounces"},
 		{Probe{Repeats: -3}, "Repeats"},
@@ -463,6 +464,7 @@ func TestMultiSceneCalibrationRecord(t *testing.T) {
 		"verdict":         func(c *Calibration) { c.Verdict = VerdictMaster },
 		"unknown verdict": func(c *Calibration) { c.Verdict = "maybe" },
 		"pairs disagree":  func(c *Calibration) { c.Pairs[3].Master = 1 },
+		"interval":        func(c *Calibration) { c.Interval.High += .01 },
 	} {
 		broken, err := ImportCalibration(text)
 		require.NoError(t, err)
@@ -472,7 +474,7 @@ func TestMultiSceneCalibrationRecord(t *testing.T) {
 		_, err = ImportCalibration(data)
 		require.ErrorIs(t, err, ErrCalibration, name)
 	}
-	for _, bad := range []string{"", "{", "[]", `{"unknown": 1}`, string(text) + "{}"} {
+	for _, bad := range []string{"", "{", "[]", `{"unknown": 1}`, string(text) + "{}", string(text) + "}", string(text) + "]"} {
 		_, err := ImportCalibration([]byte(bad))
 		require.ErrorIs(t, err, ErrCalibration, fmt.Sprintf("%.40q", bad))
 	}

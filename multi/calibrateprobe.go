@@ -56,6 +56,7 @@ func (e *ProbeError) Error() string { return "multi: Probe." + e.Field + ": " + 
 const (
 	defaultProbeRows = 1 << 20
 	defaultRepeats   = 9
+	probeRowBytes    = 24 // origin and direction
 	keyIntersectFull = "intersect_full"
 	keyReflections   = "trace_reflections:"
 )
@@ -94,6 +95,12 @@ func (p Probe) resolve(s *Scene) (Probe, error) {
 	if p.Rays == 0 {
 		if p.Rays = s.split.lastRows(p.Operation); p.Rays == 0 {
 			p.Rays = defaultProbeRows
+		}
+	}
+	for _, c := range s.ctxs {
+		if most := int64(c.Device().TotalMem() / probeRowBytes); p.Run == nil && p.Rays > most {
+			return p, &ProbeError{"Rays", fmt.Sprintf("%d: the rays of the built-in probe take %d bytes each, and device %d has memory for %d",
+				p.Rays, probeRowBytes, c.Device().Ordinal(), most)}
 		}
 	}
 	return p, nil

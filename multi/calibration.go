@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -135,7 +136,7 @@ func ImportCalibration(data []byte) (*Calibration, error) {
 	if err := dec.Decode(&c); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCalibration, err)
 	}
-	if dec.More() {
+	if _, err := dec.Token(); err != io.EOF { // More takes a bracket for an end
 		return nil, fmt.Errorf("%w: there is more behind the record", ErrCalibration)
 	}
 	if err := c.check(); err != nil {
@@ -174,9 +175,12 @@ func (c *Calibration) check() error {
 			return bad("pair %d holds times of %d and %d ns", i, p.Master, p.Sharded)
 		}
 	}
-	verdict, _, done := verdictOf(differences(c.Pairs), at)
+	verdict, interval, done := verdictOf(differences(c.Pairs), at)
 	if !done || verdict != c.Verdict {
 		return bad("verdict %q, the pairs give %q", c.Verdict, verdict)
+	}
+	if !interval.near(c.Interval) {
+		return bad("interval %+v, the pairs give %+v", c.Interval, interval)
 	}
 	want := masterAlone(n)
 	if verdict == VerdictShard {

@@ -67,6 +67,12 @@ type Interval struct {
 	Coverage float64 `json:"coverage"`
 }
 
+// near compares two intervals up to what logarithms of different machines differ by.
+func (iv Interval) near(other Interval) bool {
+	same := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9 }
+	return iv.Order == other.Order && same(iv.Low, other.Low) && same(iv.High, other.High) && same(iv.Coverage, other.Coverage)
+}
+
 // intervalOf needs 1 <= order <= len(d)/2 rounded up.
 func intervalOf(d []float64, order int) Interval {
 	d = slices.Sorted(slices.Values(d))

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 )
 
 // Schema is the number of the manifest format that this package reads.
@@ -107,7 +108,7 @@ func Parse(data []byte) (*Manifest, error) {
 	if err := dec.Decode(&m); err != nil {
 		return nil, fmt.Errorf("PTX manifest: %w", err)
 	}
-	if dec.More() {
+	if _, err := dec.Token(); err != io.EOF { // More takes a bracket for an end
 		return nil, fmt.Errorf("PTX manifest: data after the closing brace")
 	}
 	if m.Schema != Schema {
