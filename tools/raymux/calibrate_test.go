@@ -49,6 +49,7 @@ func TestCalibrateRefusals(t *testing.T) {
 		{call: run.with("-bounces", "3"), status: exitUsage, want: []string{"-bounces is for -op trace_reflections"}},
 		{call: run.with("-bounces", "0"), status: exitUsage, want: []string{"-bounces", "a whole number from 1"}},
 		{call: run.with("-rows", "0"), status: exitUsage, want: []string{"-rows", "a whole number from 1"}},
+		{call: run.with("-rows", "9223372036854775807"), status: exitUsage, want: []string{"-rows: 9223372036854775807", "24 bytes each"}},
 		{call: run.with("-json", "/none/at/all.json"), status: exitUsage, want: []string{"-json", "existing folder"}},
 		{call: run.with("-json", ""), status: exitUsage, want: []string{"-json", "the name is empty"}},
 		{call: run.with("-devices", "emu:1"), status: exitDevices, want: []string{"-devices: found 1 device"}},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/multi"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tools/raymux/fileio"
 )
@@ -58,6 +59,7 @@ func describe(ctx context.Context, err error) (status int, text string) {
 	text = strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 	// Results are streamed wherever they can be; only -dedup needs one whole.
 	text = strings.ReplaceAll(text, "or stream the result (Offload)", "choose fewer -fields, or leave -dedup out, which needs the whole result at once")
+	text = strings.ReplaceAll(text, "multi: Probe.Rays", "-rows")
 	var (
 		usage   *usageError
 		fault   *fileio.Fault
@@ -67,13 +69,14 @@ func describe(ctx context.Context, err error) (status int, text string) {
 		chunk   *chunked.ChunkError
 		arg     *scene.ArgumentError
 		limit   *scene.LimitError
+		probe   *multi.ProbeError
 	)
 	switch {
 	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
 		return exitInterrupted, "interrupted; no output was written"
 	case errors.As(err, &devices):
 		return exitDevices, text
-	case errors.As(err, &usage), errors.As(err, &fault), errors.As(err, &option), errors.As(err, &budget), errors.As(err, &chunk), errors.As(err, &arg), errors.As(err, &limit):
+	case errors.As(err, &usage), errors.As(err, &fault), errors.As(err, &option), errors.As(err, &budget), errors.As(err, &chunk), errors.As(err, &arg), errors.As(err, &limit), errors.As(err, &probe):
 		return exitUsage, text
 	}
 	return exitFailed, text
