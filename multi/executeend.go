@@ -14,13 +14,17 @@ import (
 func (x *execution) abort(err error) error {
 	for k := range x.lanes {
 		l := &x.lanes[k]
-		if !l.entered || l.r.ctx.Lost() != nil {
+		if !l.entered {
 			continue
 		}
-		for _, st := range l.r.pipe.streams(l.r) {
-			err = x.exit(l, st, l.r.pipe.exit, err)
+		if l.r.ctx.Lost() == nil {
+			for _, st := range l.r.pipe.streams(l.r) {
+				err = x.exit(l, st, l.r.pipe.exit, err)
+			}
 		}
-		if h := l.r.pipe.host; h != nil && x.plan.Transport == chunked.Host {
+		// These streams are the master's: they may still write its memory when the
+		// remote is lost.
+		if h := l.r.pipe.host; h != nil && x.plan.Transport == chunked.Host && x.s.master().ctx.Lost() == nil {
 			err = x.exit(l, h.up, h.exit, err)
 			err = x.exit(l, h.down, h.exit, err)
 		}
@@ -49,7 +53,7 @@ func (x *execution) exit(l *lane, st *cuda.Stream, e *cuda.Event, err error) err
 		if err := x.call.Stream.Wait(e); err != nil {
 			return err
 		}
-		if l.r.pipe.in == nil || st == l.r.pipe.in {
+		if l.r.pipe.in == nil || st == l.r.pipe.in || l.r.ctx.Lost() != nil {
 			return nil
 		}
 		return l.r.pipe.in.Wait(e)
