@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
-	"github.com/raymux/raymux/cuda/wrap"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
 )
@@ -175,48 +173,10 @@ func TestReflectFailures(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var ledger *wrap.Ledger
-			var fault *wrap.Fault
-			var trace *wrap.Trace
-			g := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
-				ledger = wrap.NewLedger(api)
-				fault = wrap.NewFault(ledger)
-				trace = wrap.NewTrace(fault)
-				return trace
+			requireFailingCallsToBeNoticed(t, meshCorner(), func(r *rig) func(scene.CallOption) (scene.Reusable, error) {
+				rays := r.upload(corner)
+				return func(opt scene.CallOption) (scene.Reusable, error) { return ask(r, rays, opt) }
 			})
-			t.Cleanup(func() { require.NoError(t, ledger.Check()) }) // after all that follows
-			r := openOn(t, g.Context(t, 0))
-			r.add(meshCorner())
-			require.NoError(t, r.Build(background))
-			rays := r.upload(corner)
-			other, err := r.Context().NewStream(cuda.StreamOptions{})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, other.Close()) })
-			require.NoError(t, r.Stream().Synchronize(background))
-			once := func() error {
-				v, err := ask(r, rays, scene.OnStream(other))
-				if err != nil {
-					return err
-				}
-				return errors.Join(other.Synchronize(background), v.Close())
-			}
-			require.NoError(t, once())
-			trace.Reset()
-			require.NoError(t, once())
-			for method, n := range trace.Counts() {
-				for k := 1; k <= int(n); k++ {
-					fault.Reset()
-					require.NoError(t, fault.FailCall(method, k, cuapi.ErrorInvalidValue))
-					err := once()
-					fired := fault.Fired()
-					fault.Reset()
-					if fired == 0 {
-						continue // waits poll, so that their number differs
-					}
-					require.ErrorIs(t, err, cuapi.ErrorInvalidValue, "call %d of %s", k, method)
-					require.NoError(t, once(), "after call %d of %s", k, method)
-				}
-			}
 		})
 	}
 }

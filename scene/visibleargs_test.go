@@ -1,7 +1,6 @@
 package scene_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -199,48 +198,10 @@ func TestVisibleFailures(t *testing.T) {
 		"VisibleEdge": (*asks).visibleEdge, "VisibleChain": (*asks).visibleChain,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var ledger *wrap.Ledger
-			var fault *wrap.Fault
-			var trace *wrap.Trace
-			g := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
-				ledger = wrap.NewLedger(api)
-				fault = wrap.NewFault(ledger)
-				trace = wrap.NewTrace(fault)
-				return trace
+			requireFailingCallsToBeNoticed(t, meshT(), func(r *rig) func(scene.CallOption) (scene.Reusable, error) {
+				a := newAsks(r)
+				return func(opt scene.CallOption) (scene.Reusable, error) { return ask(a, r, opt) }
 			})
-			t.Cleanup(func() { require.NoError(t, ledger.Check()) }) // after all that follows
-			r := openOn(t, g.Context(t, 0))
-			r.add(meshT())
-			require.NoError(t, r.Build(background))
-			a := newAsks(r)
-			other, err := r.Context().NewStream(cuda.StreamOptions{})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, other.Close()) })
-			require.NoError(t, r.Stream().Synchronize(background))
-			once := func() error {
-				v, err := ask(a, r, scene.OnStream(other))
-				if err != nil {
-					return err
-				}
-				return errors.Join(other.Synchronize(background), v.Close())
-			}
-			require.NoError(t, once())
-			trace.Reset()
-			require.NoError(t, once())
-			for method, n := range trace.Counts() {
-				for k := 1; k <= int(n); k++ {
-					fault.Reset()
-					require.NoError(t, fault.FailCall(method, k, cuapi.ErrorInvalidValue))
-					err := once()
-					fired := fault.Fired()
-					fault.Reset()
-					if fired == 0 {
-						continue // waits poll, so that their number differs
-					}
-					require.ErrorIs(t, err, cuapi.ErrorInvalidValue, "call %d of %s", k, method)
-					require.NoError(t, once(), "after call %d of %s", k, method)
-				}
-			}
 		})
 	}
 }
