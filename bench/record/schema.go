@@ -34,9 +34,6 @@ var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return s, nil
 })
 
-// Schema returns the JSON Schema (draft 2020-12) of a record.
-func Schema() []byte { return bytes.Clone(schemaText) }
-
 // ValidateSchema checks JSON text against the schema. The error names every offending location.
 func ValidateSchema(text []byte) error {
 	s, err := compiled()
