@@ -62,7 +62,7 @@ emulated='^Test(MultiResilience.*|MultiPolicy.*|SessionSurvives.*)$'
 package_tests() { # PACKAGE DEVICES [FLAG ...]: in the package's folder, because some tests read files beside them
     local package=$1 list=$2
     shift 2
-    (cd "$package" && RAYMUX_TEST_DEVICES=$list "$bin/$package.test" -test.v -test.count=1 -test.timeout=480s "$@")
+    (cd "$package" && RAYMUX_TEST_DEVICES=$list REQUIRE_DEVICES=${REQUIRE_DEVICES:-$set_size} "$bin/$package.test" -test.v -test.count=1 -test.timeout=480s "$@")
 }
 
 forward() { # another device than the first is current on the calling thread
