@@ -57,11 +57,15 @@ func Carry(v any) CallOption {
 }
 
 // RowColumn is a column as schedulers see it: Width bytes for each row of a batch.
-// An absent column has no data.
+// An absent column has no data. A column of width 0 that has data is whole: all rows
+// read all of it, and a device that gets a part of the batch gets it undivided.
 type RowColumn struct {
 	Data  cuda.Slice[uint8]
 	Width int
 }
+
+// Whole reports whether the column is the same for all rows.
+func (c RowColumn) Whole() bool { return c.Width == 0 && !c.Data.IsNil() }
 
 func rowColumn[T cuda.Scalar](v cuda.Slice[T], width int) RowColumn {
 	if v.IsNil() {
@@ -93,6 +97,12 @@ type query interface {
 	// finalize enqueues what is left to be done for these rows on the device of the
 	// caller, in place.
 	finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error
+}
+
+// finisher is a query with something left to do when all of its rows are finalized, such
+// as counting them. It has it to do for a batch without rows too.
+type finisher interface {
+	finish(s *Scene, sc cuda.Scope, st *cuda.Stream) error
 }
 
 // Call is a query that was validated, but of which nothing is enqueued. For schedulers:
@@ -234,7 +244,7 @@ func (c *Call) Detach() (Reusable, error) {
 
 // rows is rows [begin, begin+count) of the column.
 func (c RowColumn) rows(begin, count int64) (RowColumn, error) {
-	if c.Data.IsNil() {
+	if c.Data.IsNil() || c.Whole() {
 		return c, nil
 	}
 	w := int64(c.Width)
@@ -264,7 +274,7 @@ func (c *Call) Search(on *Scene, st *cuda.Stream, in, out []RowColumn, begin, co
 	rows := c.Rows
 	for _, columns := range [...][]RowColumn{in, out} {
 		for _, col := range columns {
-			if !col.Data.IsNil() {
+			if !col.Data.IsNil() && !col.Whole() {
 				rows = min(rows, int64(col.Data.Len()/col.Width))
 			}
 		}
@@ -282,6 +292,20 @@ func (c *Call) Finalize(begin, count int64) error {
 	})
 }
 
+// Finish enqueues on the caller's stream what is left to be done once every row of the
+// call is finalized; for most operations that is nothing.
+func (c *Call) Finish() error {
+	f, ok := c.query.(finisher)
+	if !ok {
+		return nil
+	}
+	if err := c.scene.shareReady(context.Background()); err != nil {
+		return err
+	}
+	defer c.scene.turns.done(false)
+	return c.scene.submit(c.Stream, func(sc cuda.Scope) error { return f.finish(c.scene, sc, c.Stream) })
+}
+
 // Run enqueues the whole query on the caller's device. After an error the result is
 // abandoned.
 func (c *Call) Run() error {
@@ -294,15 +318,24 @@ func (c *Call) Run() error {
 
 // run is Run for the holder of a turn.
 func (c *Call) run() error {
-	if c.Rows == 0 {
+	last, unfinished := c.query.(finisher)
+	if c.Rows == 0 && !unfinished {
 		return nil
 	}
 	err := c.scene.submit(c.Stream, func(sc cuda.Scope) error {
-		in, out := c.query.columns()
-		if err := c.query.search(c.scene, sc, c.Stream, in, out, 0, c.Rows); err != nil {
-			return err // there is nothing to finalize
+		if c.Rows > 0 {
+			in, out := c.query.columns()
+			if err := c.query.search(c.scene, sc, c.Stream, in, out, 0, c.Rows); err != nil {
+				return err // there is nothing to finalize
+			}
+			if err := c.query.finalize(c.scene, sc, c.Stream, 0, c.Rows); err != nil {
+				return err
+			}
 		}
-		return c.query.finalize(c.scene, sc, c.Stream, 0, c.Rows)
+		if !unfinished {
+			return nil
+		}
+		return last.finish(c.scene, sc, c.Stream)
 	})
 	if err != nil {
 		return firstError(err, c.Abandon())
