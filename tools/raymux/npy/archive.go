@@ -68,6 +68,21 @@ func OpenColumn(r io.ReaderAt, size int64, column string) (*Reader, error) {
 	return reader, nil
 }
 
+// Names lists the columns of an .npz archive of size bytes, in its order.
+func Names(r io.ReaderAt, size int64) ([]string, error) {
+	archive, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, archiveFault(err)
+	}
+	var names []string
+	for _, f := range archive.File {
+		if name, isArray := strings.CutSuffix(f.Name, ".npy"); isArray {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
 func findColumn(archive *zip.Reader, column string) (*zip.File, error) {
 	var found *zip.File
 	var names []string

@@ -182,6 +182,16 @@ func TestArchiveRoundTrip(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, npy.WriteArchive(&b, []npy.Column{npy.Floats("t", nil, 0), npy.Ints("prim_id", nil, 0)}))
+	names, err := npy.Names(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"t", "prim_id"}, names)
+	_, err = npy.Names(bytes.NewReader(b.Bytes()), int64(b.Len()-1))
+	assert.ErrorContains(t, err, "no zip directory")
+}
+
 // FuzzOpen feeds damaged arrays to the reader: it must return an error or exactly the declared number of elements.
 func FuzzOpen(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.npy")
@@ -224,8 +234,9 @@ func rawHeader(text string, data []byte) []byte {
 	return append(append(b, text...), data...)
 }
 
-// The other types of values, byte by byte: NumPy reads these headers as int64 and bool.
-func TestWriteLongsAndBools(t *testing.T) {
+// The other types of values, byte by byte: NumPy reads these headers as int64, bool, uint32 and complex64, and a shape of
+// no dimensions as a single value.
+func TestWritesOtherTypes(t *testing.T) {
 	const prefix = "\x93NUMPY\x01\x00\x76\x00"
 	for _, c := range []struct {
 		column     npy.Column
@@ -234,6 +245,10 @@ func TestWriteLongsAndBools(t *testing.T) {
 		{npy.Longs("", []int64{1, -2, 1 << 40}, 3), "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }",
 			"\x01\x00\x00\x00\x00\x00\x00\x00\xfe\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00\x00\x01\x00\x00"},
 		{npy.Bools("", []uint8{1, 0, 1, 1}, 2, 2), "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 2), }", "\x01\x00\x01\x01"},
+		{npy.Uints("", []uint32{3, 1<<32 - 2}, 2), "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }", "\x03\x00\x00\x00\xfe\xff\xff\xff"},
+		{npy.Complexes("", []complex64{complex(1, -2), complex(0, .5)}, 1, 2), "{'descr': '<c8', 'fortran_order': False, 'shape': (1, 2), }",
+			"\x00\x00\x80\x3f\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x3f"},
+		{npy.Longs("", []int64{7}), "{'descr': '<i8', 'fortran_order': False, 'shape': (), }", "\x07\x00\x00\x00\x00\x00\x00\x00"},
 	} {
 		var b bytes.Buffer
 		require.NoError(t, npy.Write(&b, c.column))

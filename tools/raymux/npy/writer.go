@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// Column is a named array to be written. Make one with [Floats], [Ints], [Longs] or [Bools]: the product of shape is the
-// number of values, which are in C order.
+// Column is a named array to be written. Make one with [Floats], [Complexes], [Ints], [Uints], [Longs] or [Bools]: the
+// product of shape is the number of values, which are in C order. No shape is a single value.
 type Column struct {
 	Name  string
 	Shape []int
@@ -29,6 +29,19 @@ func Floats(name string, data []float32, shape ...int) Column {
 // Ints is an int32 column.
 func Ints(name string, data []int32, shape ...int) Column {
 	return makeColumn(name, "<i4", 4, data, shape, func(b []byte, v int32) []byte { return binary.LittleEndian.AppendUint32(b, uint32(v)) })
+}
+
+// Uints is a uint32 column.
+func Uints(name string, data []uint32, shape ...int) Column {
+	return makeColumn(name, "<u4", 4, data, shape, binary.LittleEndian.AppendUint32)
+}
+
+// Complexes is a complex64 column.
+func Complexes(name string, data []complex64, shape ...int) Column {
+	return makeColumn(name, "<c8", 8, data, shape, func(b []byte, v complex64) []byte {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(real(v)))
+		return binary.LittleEndian.AppendUint32(b, math.Float32bits(imag(v)))
+	})
 }
 
 // Longs is an int64 column.
