@@ -105,6 +105,20 @@ type finisher interface {
 	finish(s *Scene, sc cuda.Scope, st *cuda.Stream) error
 }
 
+// numbered is a query that knows its rows by their numbers, not by columns alone.
+type numbered interface {
+	// from is the same question, with the same result, whose row 0 is row first of this.
+	from(first int64) query
+}
+
+// startingAt is q with row first as its row 0.
+func startingAt(q query, first int64) query {
+	if n, ok := q.(numbered); ok {
+		return n.from(first)
+	}
+	return q
+}
+
 // Call is a query that was validated, but of which nothing is enqueued. For schedulers:
 // every row is searched once, on any replica, and then finalized on the device of the
 // caller.
@@ -213,7 +227,7 @@ func (c *Call) Part(memory cuda.Slice[uint8], begin, count int64) (*Call, error)
 			return nil, err
 		}
 	}
-	p := &Call{Stream: c.Stream, Rows: count, scene: c.scene, op: c.op, query: c.query.over(in)}
+	p := &Call{Stream: c.Stream, Rows: count, scene: c.scene, op: c.op, query: startingAt(c.query.over(in), begin)}
 	b := p.query.result().memory()
 	b.memory, b.borrowed = memory, true
 	return p, p.Allocate()
@@ -271,6 +285,16 @@ func (c *Call) Abandon() error {
 // absent. They may be on any device whose memory that of on may access, which is not
 // checked.
 func (c *Call) Search(on *Scene, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
+	return c.search(c.query, on, st, in, out, begin, count)
+}
+
+// SearchPart is Search for rows [first, first+count) with columns that hold no other rows:
+// their row 0 is row first of the call.
+func (c *Call) SearchPart(on *Scene, st *cuda.Stream, in, out []RowColumn, first, count int64) error {
+	return c.search(startingAt(c.query, first), on, st, in, out, 0, count)
+}
+
+func (c *Call) search(q query, on *Scene, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
 	rows := c.Rows
 	for _, columns := range [...][]RowColumn{in, out} {
 		for _, col := range columns {
@@ -280,7 +304,7 @@ func (c *Call) Search(on *Scene, st *cuda.Stream, in, out []RowColumn, begin, co
 		}
 	}
 	return on.enqueueRows("Search", st, rows, begin, count, func(sc cuda.Scope) error {
-		return c.query.search(on, sc, st, in, out, begin, count)
+		return q.search(on, sc, st, in, out, begin, count)
 	})
 }
 
