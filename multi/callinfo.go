@@ -201,11 +201,15 @@ func (i *CallInfo) fill(call *scene.Call, plan *chunked.Plan, streamed bool, too
 	i.MeasuredRowBytes = call.RowBytes()
 	i.MeasuredWireBytes = rowBytes(in) + width
 	i.HighWater = make([]int64, len(plan.Devices))
+	shared := wholeBytes(in)
 	counts, largest := make([]int64, len(plan.Devices)), int64(0)
 	for _, c := range plan.Chunks {
 		counts[c.Position]++
 		largest = max(largest, c.Len())
 		if c.Position > 0 {
+			if c.Seq == 0 {
+				i.FromMaster += shared
+			}
 			i.FromMaster += c.Len() * rowBytes(in)
 			i.ToMaster += c.Len() * width
 		}
@@ -220,5 +224,8 @@ func (i *CallInfo) fill(call *scene.Call, plan *chunked.Plan, streamed bool, too
 	for k := 1; k < len(counts); k++ {
 		rows := min(plan.ChunkRows[k], plan.Shards[k].Len())
 		i.HighWater[k] = min(counts[k], chunked.RemoteSlots) * (slotBytes(in, rows) + slotBytes(out, rows))
+		if counts[k] > 0 {
+			i.HighWater[k] += alignedWhole(in)
+		}
 	}
 }

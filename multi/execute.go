@@ -81,6 +81,9 @@ func (x *execution) run() (err error) {
 		return err
 	}
 	err = x.retire(len(x.plan.Chunks))
+	if err == nil && x.hook == nil {
+		err = m.fail("finishing the result", x.call.Finish())
+	}
 	complete = true
 	return err
 }
@@ -151,7 +154,7 @@ func (x *execution) lease(l *lane, slots int64) error {
 	if x.plan.Transport != chunked.Host {
 		return nil
 	}
-	return l.r.pipe.host.lease(l.r, rows*x.plan.Op.In, rows*x.plan.Op.Wire)
+	return l.r.pipe.host.lease(l.r, wholeBytes(x.in)+hostSlots*rows*x.plan.Op.In, hostSlots*rows*x.plan.Op.Wire)
 }
 
 // leaseRecords allocates the slots of results for a hook.
@@ -286,6 +289,9 @@ func (x *execution) complete(c chunked.Chunk) error {
 	}
 	if x.hook == nil {
 		return nil
+	}
+	if err := call.Finish(); err != nil {
+		return m.failChunk("finishing the result of a chunk", c, err)
 	}
 	if err := x.hook.deliver(x.ctx, c.Range(), call); err != nil {
 		return err

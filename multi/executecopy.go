@@ -6,12 +6,13 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// rows are rows [begin, begin+n) of the columns that are present.
+// rows are rows [begin, begin+n) of the columns that are present, and the whole of those
+// that all rows share.
 func rows(columns []scene.RowColumn, begin, n int64) ([]scene.RowColumn, error) {
 	out := make([]scene.RowColumn, len(columns))
 	for i, c := range columns {
-		out[i].Width = c.Width
-		if c.Data.IsNil() {
+		out[i] = c
+		if c.Data.IsNil() || c.Whole() {
 			continue
 		}
 		w := int64(c.Width)
@@ -23,10 +24,11 @@ func rows(columns []scene.RowColumn, begin, n int64) ([]scene.RowColumn, error) 
 	return out, nil
 }
 
-// copyColumns enqueues copies of the columns that are present.
-func copyColumns(st *cuda.Stream, to, from []scene.RowColumn) error {
+// copyColumns enqueues copies of the columns that are present, of those that all rows
+// share or of the others.
+func copyColumns(st *cuda.Stream, to, from []scene.RowColumn, whole bool) error {
 	for i, c := range to {
-		if c.Data.IsNil() {
+		if c.Data.IsNil() || c.Whole() != whole {
 			continue
 		}
 		if err := cuda.CopyAsync(st, c.Data, from[i].Data); err != nil {
@@ -86,7 +88,12 @@ func (x *execution) copied(l *lane, c chunked.Chunk) error {
 		return err
 	}
 	mark := x.info.begin(c, scatter, to)
-	if err := mark.end(copyColumns(to, p.slot.in, p.in)); err != nil {
+	if c.Seq == 0 {
+		if err := copyColumns(to, p.slot.in, p.in, true); err != nil {
+			return err
+		}
+	}
+	if err := mark.end(copyColumns(to, p.slot.in, p.in, false)); err != nil {
 		return err
 	}
 	if err := x.compute(l, p); err != nil {
@@ -96,7 +103,7 @@ func (x *execution) copied(l *lane, c chunked.Chunk) error {
 		return err
 	}
 	mark = x.info.begin(c, gather, back)
-	if err := mark.end(copyColumns(back, p.out, p.slot.out)); err != nil {
+	if err := mark.end(copyColumns(back, p.out, p.slot.out, false)); err != nil {
 		return err
 	}
 	return back.Record(ring(l.r.pipe.sent, c.Seq))
@@ -134,7 +141,7 @@ func (x *execution) staged(l *lane, c chunked.Chunk) error {
 	}
 	pipe, h := l.r.pipe, l.r.pipe.host
 	per := min(x.plan.ChunkRows[c.Position], x.plan.Shards[c.Position].Len())
-	inAt := int64(c.Seq%hostSlots) * per * x.plan.Op.In
+	inAt := wholeBytes(p.in) + int64(c.Seq%hostSlots)*per*x.plan.Op.In
 	outAt := int64(c.Seq%hostSlots) * per * x.plan.Op.Wire
 	if c.Seq == 0 {
 		if err := h.up.Wait(x.s.master().entry); err != nil {
@@ -148,7 +155,12 @@ func (x *execution) staged(l *lane, c chunked.Chunk) error {
 		}
 	}
 	mark := x.info.begin(c, scatter, h.up)
-	if err := mark.end(toHost(h.up, h.in, inAt, p.in)); err != nil {
+	if c.Seq == 0 {
+		if err := toHost(h.up, h.in, 0, p.in, true); err != nil {
+			return err
+		}
+	}
+	if err := mark.end(toHost(h.up, h.in, inAt, p.in, false)); err != nil {
 		return err
 	}
 	staged := ring(h.staged, c.Seq)
@@ -161,7 +173,12 @@ func (x *execution) staged(l *lane, c chunked.Chunk) error {
 	if err := wait(pipe.in, p.previousInput); err != nil {
 		return err
 	}
-	if err := fromHost(pipe.in, p.slot.in, h.in, inAt); err != nil {
+	if c.Seq == 0 {
+		if err := fromHost(pipe.in, p.slot.in, h.in, 0, true); err != nil {
+			return err
+		}
+	}
+	if err := fromHost(pipe.in, p.slot.in, h.in, inAt, false); err != nil {
 		return err
 	}
 	if err := x.compute(l, p); err != nil {
@@ -172,7 +189,7 @@ func (x *execution) staged(l *lane, c chunked.Chunk) error {
 			return err
 		}
 	}
-	if err := toHost(pipe.out, h.out, outAt, p.slot.out); err != nil {
+	if err := toHost(pipe.out, h.out, outAt, p.slot.out, false); err != nil {
 		return err
 	}
 	sent := ring(pipe.sent, c.Seq)
@@ -186,7 +203,7 @@ func (x *execution) staged(l *lane, c chunked.Chunk) error {
 		return err
 	}
 	mark = x.info.begin(c, gather, h.down)
-	if err := mark.end(fromHost(h.down, p.out, h.out, outAt)); err != nil {
+	if err := mark.end(fromHost(h.down, p.out, h.out, outAt, false)); err != nil {
 		return err
 	}
 	return h.down.Record(ring(h.landed, c.Seq))

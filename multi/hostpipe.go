@@ -31,8 +31,8 @@ func (h *hostPipe) prepare(master *cuda.Context, length int) error {
 	})
 }
 
-// lease makes the host memory large enough for chunks of so many bytes, and orders its
-// use after that of earlier calls.
+// lease makes the host memory at least so large, and orders its use after that of earlier
+// calls.
 func (h *hostPipe) lease(r *replica, in, out int64) error {
 	p := r.pipe
 	ends := []struct {
@@ -48,7 +48,7 @@ func (h *hostPipe) lease(r *replica, in, out int64) error {
 		}
 	}
 	return firstError([]error{
-		pin(&h.in, r.ctx, in*hostSlots, h.up, p.in), pin(&h.out, r.ctx, out*hostSlots, h.down, p.out),
+		pin(&h.in, r.ctx, in, h.up, p.in), pin(&h.out, r.ctx, out, h.down, p.out),
 	})
 }
 
@@ -91,9 +91,10 @@ func (h *hostPipe) close() error {
 	return firstError(append(errs, h.in.Close(), h.out.Close()))
 }
 
-// toHost enqueues copies of columns to host memory from offset at on, one after the other.
-func toHost(st *cuda.Stream, host *cuda.Pinned[uint8], at int64, columns []scene.RowColumn) error {
-	return eachPresent(columns, func(c scene.RowColumn) error {
+// toHost enqueues copies of columns to host memory from offset at on, one after the other:
+// of those that all rows share or of the others.
+func toHost(st *cuda.Stream, host *cuda.Pinned[uint8], at int64, columns []scene.RowColumn, whole bool) error {
+	return eachPresent(columns, whole, func(c scene.RowColumn) error {
 		err := cuda.CopyOutPinned(st, host, int(at), c.Data)
 		at += int64(c.Data.Len())
 		return err
@@ -101,17 +102,17 @@ func toHost(st *cuda.Stream, host *cuda.Pinned[uint8], at int64, columns []scene
 }
 
 // fromHost is toHost in the other direction.
-func fromHost(st *cuda.Stream, columns []scene.RowColumn, host *cuda.Pinned[uint8], at int64) error {
-	return eachPresent(columns, func(c scene.RowColumn) error {
+func fromHost(st *cuda.Stream, columns []scene.RowColumn, host *cuda.Pinned[uint8], at int64, whole bool) error {
+	return eachPresent(columns, whole, func(c scene.RowColumn) error {
 		err := cuda.CopyInPinned(st, c.Data, host, int(at))
 		at += int64(c.Data.Len())
 		return err
 	})
 }
 
-func eachPresent(columns []scene.RowColumn, f func(scene.RowColumn) error) error {
+func eachPresent(columns []scene.RowColumn, whole bool, f func(scene.RowColumn) error) error {
 	for _, c := range columns {
-		if c.Data.IsNil() {
+		if c.Data.IsNil() || c.Whole() != whole {
 			continue
 		}
 		if err := f(c); err != nil {

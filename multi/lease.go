@@ -126,17 +126,28 @@ type lane struct {
 // slot is a place for the inputs and winners of a chunk on a remote.
 type slot struct{ in, out []scene.RowColumn }
 
-// lease allocates the slots of a remote for chunks of so many rows.
+// lease allocates the slots of a remote for chunks of so many rows, and room for the inputs
+// that all rows share.
 func (l *lane) lease(st *cuda.Stream, in, out []scene.RowColumn, rows, slots int64) (err error) {
 	each := slotBytes(in, rows) + slotBytes(out, rows)
-	if l.memory, err = cuda.PoolAlloc[uint8](l.r.ctx.Pool(), st, int(each*slots)); err != nil {
+	if l.memory, err = cuda.PoolAlloc[uint8](l.r.ctx.Pool(), st, int(each*slots+alignedWhole(in))); err != nil {
 		return err
 	}
 	l.slots = make([]slot, slots)
+	shared := each * slots
+	wholes, err := slotWholes(l.memory, &shared, in)
+	if err != nil {
+		return err
+	}
 	for i := range l.slots {
 		at := int64(i) * each
 		if l.slots[i].in, err = slotColumns(l.memory, &at, in, rows); err != nil {
 			return err
+		}
+		for k, c := range wholes {
+			if c.Whole() {
+				l.slots[i].in[k] = c
+			}
 		}
 		if l.slots[i].out, err = slotColumns(l.memory, &at, out, rows); err != nil {
 			return err
@@ -151,6 +162,43 @@ func slotBytes(columns []scene.RowColumn, rows int64) (n int64) {
 		n += aligned(rows * int64(c.Width))
 	}
 	return n
+}
+
+// alignedWhole is the memory for the columns that all rows share.
+func alignedWhole(columns []scene.RowColumn) (n int64) {
+	for _, c := range columns {
+		if c.Whole() {
+			n += aligned(int64(c.Data.Len()))
+		}
+	}
+	return n
+}
+
+// wholeBytes is the bytes of those columns.
+func wholeBytes(columns []scene.RowColumn) (n int64) {
+	for _, c := range columns {
+		if c.Whole() {
+			n += int64(c.Data.Len())
+		}
+	}
+	return n
+}
+
+// slotWholes cuts the columns that all rows share out of memory, from *at on.
+func slotWholes(memory cuda.Slice[uint8], at *int64, columns []scene.RowColumn) ([]scene.RowColumn, error) {
+	out := make([]scene.RowColumn, len(columns))
+	for i, c := range columns {
+		if !c.Whole() {
+			continue
+		}
+		n := int64(c.Data.Len())
+		var err error
+		if out[i].Data, err = memory.Sub(int(*at), int(*at+n)); err != nil {
+			return nil, err
+		}
+		*at += aligned(n)
+	}
+	return out, nil
 }
 
 func aligned(n int64) int64 { return (n + slotAlign - 1) / slotAlign * slotAlign }
