@@ -8,11 +8,8 @@ import (
 	"github.com/raymux/raymux/cuda"
 )
 
-// How much more memory than planned a call may hold, and a pool may hand out for it.
-const (
-	peakTolerance = 1.02
-	poolRounding  = 1.125
-)
+// peakTolerance is how much more memory than planned a call may hold, and a pool may hand out for it.
+const peakTolerance = 1.02
 
 // peak is the memory in use on every device before a call, and at most during it, by position.
 type peak struct{ before, high []int64 }

@@ -243,8 +243,7 @@ func (s *streamedTask) judge(amiss int, info multi.CallInfo) {
 		if held := info.HighWater[k]; float64(held) > peakTolerance*float64(m.Peak)+float64(slack) {
 			s.fail(s.where, "position %d: the call held %d bytes, the plan allows %d", k, held, m.Peak)
 		}
-		// The pool hands out blocks of eight sizes per power of two.
-		if grown := s.peaks.streamed.grown(k); float64(grown) > poolRounding*float64(m.Peak)+float64(slack) {
+		if grown := s.peaks.streamed.grown(k); float64(grown) > peakTolerance*float64(m.Peak)+float64(slack) {
 			s.fail(s.where, "position %d: the pool grew by %d bytes, the plan allows %d", k, grown, m.Peak)
 		}
 	}

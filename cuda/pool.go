@@ -21,9 +21,10 @@ import (
 // allocator, because peer access (Context.EnablePeer) covers plain memory only:
 // the driver's pools have access lists of their own.
 //
-// Requests are rounded up to one of eight sizes per power of two, in steps of
-// 512 bytes to 32 MiB. On an emulator sizes are exact, so that an access past
-// the end is found.
+// Sizes are in classes, eight per power of two. A new block is less than one
+// percent larger than the request, or a multiple of 512 bytes; a cached block of
+// its class serves if it is large enough. On an emulator sizes are exact, so that
+// an access past the end is found.
 type Pool struct {
 	c     *Context
 	exact bool
@@ -168,31 +169,37 @@ func (p *Pool) get(s *Stream, bytes uint64) (*memory, error) {
 	if s != nil && s.gate.closed() {
 		return nil, errClosed("stream")
 	}
-	size := bytes
+	f := fit{size: bytes, least: bytes, most: bytes, step: 1}
 	if !p.exact {
-		size = roundSize(bytes)
+		f = fitting(bytes)
 	}
-	b, err := p.reuse(s, size)
+	b, err := p.reuse(s, f)
 	if err != nil {
 		return nil, err
 	}
 	if b == nil {
-		if b, err = p.grow(bytes, size); err != nil {
+		if err := p.shed(f); err != nil {
+			return nil, err
+		}
+		if b, err = p.grow(bytes, f.size); err != nil {
 			return nil, err
 		}
 	}
 	b.bytes = bytes
-	b.child = p.c.adopt(kindMemory, size)
+	b.child = p.c.adopt(kindMemory, b.size)
 	p.mu.Lock()
-	p.stats.BytesInUse += size
+	p.stats.BytesInUse += b.size
 	p.stats.HighWater = max(p.stats.HighWater, p.stats.BytesInUse)
 	p.mu.Unlock()
 	return b, nil
 }
 
 // reuse returns a cached block that s may use, or nil when there is none.
-func (p *Pool) reuse(s *Stream, size uint64) (*memory, error) {
-	b := p.take(s, size)
+func (p *Pool) reuse(s *Stream, f fit) (*memory, error) {
+	var b *memory
+	for size := f.size; b == nil && size <= f.most; size += f.step {
+		b = p.take(s, size)
+	}
 	if b == nil || b.stream == 0 || (s != nil && b.stream == s.id) {
 		return b, nil
 	}
@@ -215,8 +222,10 @@ func (p *Pool) reuse(s *Stream, size uint64) (*memory, error) {
 	return b, nil
 }
 
-// take removes the best cached block: one that s itself freed last or that
-// nothing is pending on, else the one whose free is longest ago.
+// take removes the best cached block of a size: one that s itself freed last or
+// that nothing is pending on, else the one whose free is longest ago. Of a small
+// one the latter only if there are many, because a wait for what another stream
+// does costs more than the memory.
 func (p *Pool) take(s *Stream, size uint64) *memory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,12 +233,15 @@ func (p *Pool) take(s *Stream, size uint64) *memory {
 	if len(list) == 0 {
 		return nil
 	}
-	best := 0
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].stream == 0 || (s != nil && list[i].stream == s.id) {
-			best = i
-			break
+	best := len(list) - 1
+	for best >= 0 && list[best].stream != 0 && (s == nil || list[best].stream != s.id) {
+		best--
+	}
+	if best < 0 {
+		if s != nil && size <= smallBlock && len(list) < smallBlocks {
+			return nil
 		}
+		best = 0
 	}
 	b := list[best]
 	copy(list[best:], list[best+1:])
@@ -237,6 +249,32 @@ func (p *Pool) take(s *Stream, size uint64) *memory {
 	p.cached[size] = list[:len(list)-1]
 	p.stats.BytesCached -= size
 	return b
+}
+
+// shed gives back the idle blocks of the class that are too small for a request,
+// so that a batch that grows from call to call leaves no trail of them. Cost: only
+// before a driver allocation; one query, and one driver call that may block, per
+// block.
+func (p *Pool) shed(f fit) error {
+	var small []*memory
+	p.mu.Lock()
+	for size := f.least; size < f.size; size += f.step {
+		small = append(small, p.cached[size]...)
+		p.stats.BytesCached -= size * uint64(len(p.cached[size]))
+		delete(p.cached, size)
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, b := range small {
+		idle, err := p.passed(b)
+		if !idle || err != nil {
+			p.keep(b)
+		} else {
+			err = p.drop(b, true)
+		}
+		errs = append(errs, err)
+	}
+	return firstError(errs...)
 }
 
 // keep puts a block into the cache.
@@ -432,12 +470,26 @@ func (c *Context) retryTrimmed(call func() cuapi.Result) cuapi.Result {
 	return call()
 }
 
-// roundSize is the size class of a request: eight per power of two, with steps
-// no smaller than the driver's alignment and no larger than 32 MiB, so that
-// little is wasted of huge arrays.
-func roundSize(n uint64) uint64 {
-	const smallest, largest = 512, 32 << 20
-	step := uint64(1) << max(bits.Len64(n)-4, 0)
-	step = min(max(step, smallest), largest)
-	return (n + step - 1) / step * step
+// A small block is at most so large, and so many of a size are kept for the
+// streams that freed them.
+const (
+	smallBlock  = 4 << 10
+	smallBlocks = 16
+)
+
+// fit says which blocks serve a request: a new one of size bytes, or a cached one of
+// size to most bytes. Smaller blocks of its class have least bytes or more. All of
+// these differ by multiples of step.
+type fit struct{ size, least, most, step uint64 }
+
+// fitting is the fit of a request. There are 16 sizes per class, and eight classes per
+// power of two, with steps no smaller than the driver's alignment and no larger than 2
+// MiB.
+func fitting(n uint64) fit {
+	const smallest, largest, parts = 512, 32 << 20, 16
+	class := uint64(1) << max(bits.Len64(n-1)-4, 0)
+	class = min(max(class, smallest), largest)
+	step := max(class/parts, smallest)
+	most := (n + class - 1) / class * class
+	return fit{size: (n + step - 1) / step * step, least: most - class + step, most: most, step: step}
 }

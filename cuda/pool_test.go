@@ -85,6 +85,71 @@ func TestOwnMemoryIsPreferred(t *testing.T) {
 	require.NoError(t, v.close())
 }
 
+// A small block stays with its stream instead of making another one wait, until there are many.
+func TestSmallBlocksMakeNoStreamWait(t *testing.T) {
+	v := newEnv(t)
+	p := v.c[0].Pool()
+	var streams []*cuda.Stream
+	for range 20 {
+		s, err := v.c[0].NewStream(cuda.StreamOptions{})
+		require.NoError(t, err)
+		streams = append(streams, s)
+	}
+	waits := func(bytes int) int {
+		v.api.takeCalls()
+		for _, s := range streams {
+			b, err := cuda.PoolAlloc[uint8](p, s, bytes)
+			require.NoError(t, err)
+			require.NoError(t, cuda.PoolFree(p, s, b))
+		}
+		return countCalls(v.api.takeCalls(), "StreamWaitEvent")
+	}
+	before := p.Stats().DriverAllocs
+	assert.Equal(t, 4, waits(4))
+	assert.Equal(t, before+16, p.Stats().DriverAllocs)
+	waits(4)
+	assert.Equal(t, before+16, p.Stats().DriverAllocs, "there are enough")
+	assert.Equal(t, 19, waits(5000), "large memory is not to be had twice")
+	for _, s := range streams {
+		require.NoError(t, s.Close())
+	}
+	require.NoError(t, v.close())
+}
+
+// A block serves requests that are up to an eighth smaller, and gives way to a larger one.
+func TestSimilarSizesShareABlock(t *testing.T) {
+	v := newEnv(t)
+	p := v.c[0].Pool()
+	base := p.Stats()
+	ask := func(bytes int) cuda.Slice[uint8] {
+		s, err := cuda.PoolAlloc[uint8](p, v.s[0], bytes)
+		require.NoError(t, err)
+		return s
+	}
+	for n := 1<<20 + 1; n < 1<<20+1<<17; n += 5000 {
+		require.NoError(t, cuda.PoolFree(p, v.s[0], ask(n)))
+		have := p.Stats()
+		require.InEpsilon(t, n, have.BytesCached-base.BytesCached, .01, "one block, of the last size")
+	}
+	grown := p.Stats().DriverAllocs
+	require.NoError(t, cuda.PoolFree(p, v.s[0], ask(1<<20+9000)))
+	require.Equal(t, grown, p.Stats().DriverAllocs)
+
+	v.api.hold(v.s[0])
+	busy := ask(2 << 20)
+	require.NoError(t, cuda.PoolFree(p, v.s[0], busy))
+	other, err := v.c[0].NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	large, err := cuda.PoolAlloc[uint8](p, other, 2<<20+1<<16)
+	require.NoError(t, err)
+	require.NotZero(t, p.Stats().BytesCached-base.BytesCached, "a block that is in use is kept")
+	v.api.letGo(v.s[0])
+	require.NoError(t, cuda.Free(large))
+	require.NoError(t, other.Close())
+	require.NoError(t, v.close())
+	require.Empty(t, v.api.live())
+}
+
 func TestMemoryForAnyStreamIsIdle(t *testing.T) {
 	v := newEnv(t)
 	p := v.c[0].Pool()
