@@ -28,7 +28,7 @@ type wedge struct {
 	edge         int32
 	a, e         [3]float64
 	length       float64
-	n0           [3]float64
+	n0, n1       [3]float64
 	prim0, prim1 int32
 	angle        float64
 }
@@ -61,7 +61,9 @@ func (b *wedgeBuilder) side(edge, v0, v1 int32) {
 		a, e = p1, scaledBy(-1, e)
 	}
 	measureAngles(fans, a, e)
-	w := wedge{edge: edge, a: a, e: e, length: length, n0: first.normal, prim0: first.face, prim1: first.face, angle: 2 * math.Pi}
+	w := wedge{edge: edge, a: a, e: e, length: length}
+	w.n0, w.prim0 = first.normal, first.face
+	w.n1, w.prim1, w.angle = scaledBy(-1, first.normal), first.face, 2*math.Pi
 	switch len(fans) {
 	case 1:
 		b.report.Boundary++
@@ -80,6 +82,7 @@ func (b *wedgeBuilder) side(edge, v0, v1 int32) {
 			b.report.Concave++
 			return
 		}
+		w.n1 = farNormal(w)
 	default:
 		opens, closes, angle := widestGap(fans)
 		// A face whose normal points into the gap that it opens runs as the first one does.
@@ -88,6 +91,7 @@ func (b *wedgeBuilder) side(edge, v0, v1 int32) {
 			return
 		}
 		w.n0, w.prim0, w.prim1, w.angle = opens.normal, opens.face, closes.face, angle
+		w.n1 = farNormal(w)
 		b.report.NonManifold++
 	}
 	b.report.States++
@@ -161,24 +165,29 @@ func (b *wedgeBuilder) vertex(v int32) [3]float64 {
 // append adds a state to the columns.
 func (b *wedgeBuilder) append(w wedge) {
 	s := b.states
-	t0 := outer(w.n0, w.e)
-	sin, cos := math.Sincos(w.angle)
-	var n1 [3]float64
-	for k := range n1 {
-		n1[k] = sin*t0[k] - cos*w.n0[k]
-	}
 	s.EdgeIndex = append(s.EdgeIndex, w.edge)
 	s.EdgePos = appendVector(s.EdgePos, w.a)
 	s.EdgeDir = appendVector(s.EdgeDir, w.e)
 	s.TMin = append(s.TMin, 0)
 	s.TMax = append(s.TMax, float32(w.length))
 	s.N0 = appendVector(s.N0, w.n0)
-	s.N1 = appendVector(s.N1, n1)
+	s.N1 = appendVector(s.N1, w.n1)
 	s.Prim0 = append(s.Prim0, w.prim0)
 	s.Prim1 = append(s.Prim1, w.prim1)
 	s.ExteriorAngle = append(s.ExteriorAngle, float32(w.angle))
 	s.Src = append(s.Src, b.opts.Src[:]...)
 	s.SrcPower = append(s.SrcPower, b.opts.SrcPower)
+}
+
+// farNormal is the normal of the face that is the wedge's angle away from face 0. It agrees
+// with that angle even where the face itself shows its back.
+func farNormal(w wedge) (n1 [3]float64) {
+	t0 := outer(w.n0, w.e)
+	sin, cos := math.Sincos(w.angle)
+	for k := range n1 {
+		n1[k] = sin*t0[k] - cos*w.n0[k]
+	}
+	return n1
 }
 
 func appendVector(to []float32, v [3]float64) []float32 {
