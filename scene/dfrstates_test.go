@@ -225,12 +225,23 @@ func TestDfrStatesAngleBetweenTwoFaces(t *testing.T) {
 // The exterior bisector of a box's edge leads out of the box, and the order of the faces
 // only exchanges the two sides of a wedge.
 func TestDfrStatesOfRandomBoxes(t *testing.T) {
+	const boxes = 30
 	rng := rand.New(rand.NewPCG(3, 41))
-	for range 20 {
-		half := vec64{.2 + rng.Float64(), .2 + rng.Float64(), .2 + rng.Float64()}
-		m := randomMotion(rng)
-		a, report := build(t, boxMesh(half, m, inOrder(12))).dfrStates(scene.DfrStateOptions{})
-		require.Equal(t, scene.DfrStateReport{Edges: 18, States: 12, Flat: 6}, report)
+	var halves []vec64
+	var motions []motion
+	var orders [][]int
+	var plain, shuffled []scene.Mesh
+	for range boxes {
+		half, m, order := vec64{.2 + rng.Float64(), .2 + rng.Float64(), .2 + rng.Float64()}, randomMotion(rng), rng.Perm(12)
+		halves, motions, orders = append(halves, half), append(motions, m), append(orders, order)
+		plain, shuffled = append(plain, boxMesh(half, m, inOrder(12))), append(shuffled, boxMesh(half, m, order))
+	}
+	a, report := build(t, plain...).dfrStates(scene.DfrStateOptions{})
+	require.Equal(t, scene.DfrStateReport{Edges: 18 * boxes, States: 12 * boxes, Flat: 6 * boxes}, report)
+	b, _ := build(t, shuffled...).dfrStates(scene.DfrStateOptions{})
+	exchanged := 0
+	for i := range a.Count {
+		half, m, order := halves[i/12], motions[i/12], orders[i/12]
 		outside := func(p vec64) float64 {
 			p = minus(p, m.to)
 			far := math.Inf(-1)
@@ -239,33 +250,28 @@ func TestDfrStatesOfRandomBoxes(t *testing.T) {
 			}
 			return far
 		}
-		for i := range a.Count {
-			require.InDelta(t, 1.5*math.Pi, a.ExteriorAngle[i], 1e-5)
-			e, n0 := wide(a.EdgeDir, i), wide(a.N0, i)
-			sin, cos := math.Sincos(float64(a.ExteriorAngle[i]) / 2)
-			out := plus(along(vectorProduct(n0, e), cos), along(n0, sin))
-			middle := plus(wide(a.EdgePos, i), along(e, float64(a.TMax[i])/2))
-			require.InDelta(t, .1/math.Sqrt2, outside(plus(middle, along(out, .1))), 1e-5)
-			require.InDelta(t, -.1/math.Sqrt2, outside(minus(middle, along(out, .1))), 1e-5)
+		require.InDelta(t, 1.5*math.Pi, a.ExteriorAngle[i], 1e-5)
+		e, n0 := wide(a.EdgeDir, i), wide(a.N0, i)
+		sin, cos := math.Sincos(float64(a.ExteriorAngle[i]) / 2)
+		out := plus(along(vectorProduct(n0, e), cos), along(n0, sin))
+		middle := plus(wide(a.EdgePos, i), along(e, float64(a.TMax[i])/2))
+		require.InDelta(t, .1/math.Sqrt2, outside(plus(middle, along(out, .1))), 1e-5)
+		require.InDelta(t, -.1/math.Sqrt2, outside(minus(middle, along(out, .1))), 1e-5)
+
+		require.Equal(t, a.EdgeIndex[i], b.EdgeIndex[i])
+		base := int32(i / 12 * 12)
+		prims := [2]int32{base + int32(order[b.Prim0[i]-base]), base + int32(order[b.Prim1[i]-base])}
+		e, n0, n1, p := wide(b.EdgeDir, i), wide(b.N0, i), wide(b.N1, i), wide(b.EdgePos, i)
+		if prims[0] != a.Prim0[i] {
+			exchanged++
+			p = plus(p, along(e, float64(b.TMax[i])))
+			prims[0], prims[1], n0, n1, e = prims[1], prims[0], n1, n0, along(e, -1)
 		}
-		order := rng.Perm(12)
-		b, _ := build(t, boxMesh(half, m, order)).dfrStates(scene.DfrStateOptions{})
-		exchanged := 0
-		for i := range a.Count {
-			require.Equal(t, a.EdgeIndex[i], b.EdgeIndex[i])
-			prims := [2]int32{int32(order[b.Prim0[i]]), int32(order[b.Prim1[i]])}
-			e, n0, n1, p := wide(b.EdgeDir, i), wide(b.N0, i), wide(b.N1, i), wide(b.EdgePos, i)
-			if prims[0] != a.Prim0[i] {
-				exchanged++
-				p = plus(p, along(e, float64(b.TMax[i])))
-				prims[0], prims[1], n0, n1, e = prims[1], prims[0], n1, n0, along(e, -1)
-			}
-			require.Equal(t, [2]int32{a.Prim0[i], a.Prim1[i]}, prims)
-			require.True(t, near(e, wide(a.EdgeDir, i), 1e-5) && near(p, wide(a.EdgePos, i), 1e-5))
-			require.True(t, near(n0, wide(a.N0, i), 1e-5) && near(n1, wide(a.N1, i), 1e-5))
-		}
-		require.Greater(t, exchanged, 0)
+		require.Equal(t, [2]int32{a.Prim0[i], a.Prim1[i]}, prims)
+		require.True(t, near(e, wide(a.EdgeDir, i), 1e-5) && near(p, wide(a.EdgePos, i), 1e-5))
+		require.True(t, near(n0, wide(a.N0, i), 1e-5) && near(n1, wide(a.N1, i), 1e-5))
 	}
+	require.Greater(t, exchanged, boxes)
 }
 
 // Faces around one edge at known angles and with known orientation: what is emitted
