@@ -23,10 +23,24 @@ const columnAlign = 256
 // columnStarts is where columns of these widths in bytes start for n rows, and how much
 // memory they take; a width of zero is an absent column.
 func columnStarts(n int64, widths []int) (starts []int64, bytes int64) {
-	starts = make([]int64, len(widths))
+	return sizedStarts(columnSizes(n, widths))
+}
+
+// columnSizes is the bytes of columns of these widths.
+func columnSizes(n int64, widths []int) []int64 {
+	sizes := make([]int64, len(widths))
 	for i, w := range widths {
+		sizes[i] = n * int64(w)
+	}
+	return sizes
+}
+
+// sizedStarts is columnStarts for columns of these sizes in bytes.
+func sizedStarts(sizes []int64) (starts []int64, bytes int64) {
+	starts = make([]int64, len(sizes))
+	for i, n := range sizes {
 		starts[i] = bytes
-		bytes += (n*int64(w) + columnAlign - 1) / columnAlign * columnAlign
+		bytes += (n + columnAlign - 1) / columnAlign * columnAlign
 	}
 	return starts, bytes
 }
@@ -35,7 +49,12 @@ func columnStarts(n int64, widths []int) (starts []int64, bytes int64) {
 // is large enough, and returns where each column starts. A block that cannot be allocated
 // is left closed.
 func (b *block) reserve(s *Scene, st *cuda.Stream, n int64, widths []int) (starts []int64, err error) {
-	starts, bytes := columnStarts(n, widths)
+	return b.reserveColumns(s, st, n, columnSizes(n, widths))
+}
+
+// reserveColumns is reserve for columns of these sizes in bytes.
+func (b *block) reserveColumns(s *Scene, st *cuda.Stream, n int64, sizes []int64) (starts []int64, err error) {
+	starts, bytes := sizedStarts(sizes)
 	if b.memory.IsNil() || int64(b.memory.Len()) < bytes || b.memory.Device() != s.ctx.Device() {
 		if err := b.close(); err != nil {
 			return nil, err

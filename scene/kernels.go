@@ -29,6 +29,8 @@ type kernels struct {
 	sort  once[*sortKernels]
 	dedup once[*dedupKernels]
 	build once[*buildKernels]
+	epc   once[*epcKernels]
+	words once[*wordKernels]
 }
 
 func loadKernels(c *cuda.Context) (*kernels, error) {
@@ -109,8 +111,14 @@ func (k *kernels) close() error {
 	if sort, made := k.sort.take(); made {
 		first = firstError(first, sort.module.Close())
 	}
+	if words, made := k.words.take(); made {
+		first = firstError(first, words.module.Close())
+	}
 	if build, made := k.build.take(); made {
 		first = firstError(first, build.module.Close())
+	}
+	if epc, made := k.epc.take(); made {
+		first = firstError(first, epc.module.Close())
 	}
 	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.visibility, k.reflect} {
 		if m != nil {

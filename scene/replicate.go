@@ -100,6 +100,7 @@ func (s *Scene) follow(ctx context.Context, master *Scene) error {
 // followVertices copies the vertices alone; false when the search of t cannot be
 // followed.
 func (s *Scene) followVertices(ctx context.Context, t *tables) (bool, error) {
+	s.tables.moved()
 	if err := cuda.CopyAsync(s.stream, s.tables.vertices, t.vertices); err != nil {
 		return false, err
 	}

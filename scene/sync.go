@@ -184,6 +184,7 @@ func (s *Scene) commit(ctx context.Context, edited []int, fresh []cuda.Slice[flo
 		return box, err
 	}
 	t := s.tables
+	t.moved()
 	for k, i := range edited {
 		src := fresh[k]
 		if src.IsNil() {

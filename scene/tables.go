@@ -18,6 +18,11 @@ type tables struct {
 	shapeIDs    cuda.Slice[int32]   // [faceCount]
 	faceOffsets cuda.Slice[int32]   // first face of each shape
 	search      search              // over these tables; nil until they are complete
+
+	// Where search is no tree: that of Scene.tracer, and the one to make it of when the
+	// vertices have changed.
+	tree      once[*treeSearch]
+	staleTree *treeSearch
 }
 
 // shape is the place of one mesh in the tables.
@@ -56,7 +61,7 @@ func (s *Scene) freeTables(t *tables) error {
 	if t.search != nil {
 		searching = t.search.free()
 	}
-	return firstError(searching,
+	return firstError(searching, t.freeTree(),
 		release(s, &t.vertices), release(s, &t.faces), release(s, &t.normals),
 		release(s, &t.shapeIDs), release(s, &t.faceOffsets))
 }

@@ -21,8 +21,8 @@ type treeSearch struct {
 	pool   cuda.Slice[uint32]  // nodes and triangles
 	boxes  cuda.Slice[float32] // of each node, exact
 
-	shared uint32                   // bytes of search stacks per block
-	blocks map[*cuda.Function]int64 // of each kernel that searches: blocks that run at the same time
+	shared    uint32 // bytes of search stacks per block
+	residency *residency
 }
 
 // treePlan is what the host keeps of a tree. Trees with the same plan have the
@@ -138,13 +138,11 @@ func (x *treeSearch) fit() error {
 	levels := len(x.plan.levels) - 1
 	// One more is always empty, and triangles wait two above the top.
 	x.shared = uint32((levels + 2) * stackBytes * blockSize)
-	x.blocks = map[*cuda.Function]int64{}
+	x.residency = &residency{blocks: map[*cuda.Function]int64{}}
 	for _, f := range x.s.kernels.searches() {
-		perSM, err := f.Occupancy(blockSize, uint64(x.shared))
-		if err != nil {
+		if _, err := x.resident(f); err != nil {
 			return err
 		}
-		x.blocks[f] = int64(perSM) * int64(x.s.ctx.Device().Multiprocessors())
 	}
 	return nil
 }
@@ -206,7 +204,10 @@ func (x *treeSearch) searchRows(sc cuda.Scope, st *cuda.Stream, f *cuda.Function
 		return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1},
 			cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, params)
 	}
-	resident := x.blocks[f]
+	resident, err := x.resident(f)
+	if err != nil {
+		return err
+	}
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.RowBegin, p.Count = begin, count
 		blocks := (count + blockSize - 1) / blockSize

@@ -194,7 +194,7 @@ func TestRowsAreHandedOut(t *testing.T) {
 	ctx := context.Background()
 	v, f := soup(42, 500, 0.2)
 	s, x := treeOf(t, c, v, f)
-	x.blocks[s.kernels.traverse] = 2
+	x.residency.blocks[s.kernels.traverse] = 2
 	rng := rand.New(rand.NewPCG(43, 1))
 	o, d := make([]float32, 3*rows), make([]float32, 3*rows)
 	for i := range o {
