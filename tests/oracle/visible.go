@@ -57,15 +57,20 @@ func (o *Oracle) Segment(s, e [3]float32, ignore ...int32) Segment {
 	if length < 2*eps*(1+relMargin) {
 		answer.doubt("length is twice the margin at the ends")
 	}
-	h := answer.Blocker.H
+	// Where a segment passes a plane at a small angle, rounding of the corners moves the
+	// crossing far along it.
+	margin := func(c crossing) float64 {
+		return answer.Blocker.H + lengthMargin*(inf(so)+o.tri[c.prim].size)/o.incidence(c.prim, w)
+	}
 	certain := slices.ContainsFunc(near, func(c crossing) bool {
+		h := margin(c)
 		return !c.onEdge && c.t > eps+h && c.t < length-eps-h && o.incidence(c.prim, w) >= grazeMargin
 	})
 	if certain {
 		return answer
 	}
 	for _, c := range near {
-		if c.t >= eps-h && c.t <= length-eps+h {
+		if h := margin(c); c.t >= eps-h && c.t <= length-eps+h {
 			answer.doubt(fmt.Sprintf("triangle %d crosses within a margin", c.prim))
 		}
 	}
