@@ -60,6 +60,9 @@ func (t *deviceTable) CopyTo(ctx context.Context, s *Scene) error {
 	return t.closedError()
 }
 
+// Bytes is the size of a copy.
+func (t *deviceTable) Bytes() int64 { return int64(len(t.host)) }
+
 // find is the copy on the device of s, or nothing.
 func (t *deviceTable) find(s *Scene) (cuda.Slice[uint8], error) {
 	t.mu.Lock()

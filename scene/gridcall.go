@@ -103,6 +103,14 @@ func (c *GridCall) Columns() (in, out []RowColumn) { return c.query.columns() }
 // AccumulatorBytes is the size of an accumulator, which starts at a multiple of 256 bytes.
 func (c *GridCall) AccumulatorBytes() int64 { return c.query.accumulator().bytes() }
 
+// ResultBytes is how much memory the result takes, its accumulator included.
+func (c *GridCall) ResultBytes() (n int64) {
+	for _, bytes := range append(c.query.layout(), c.AccumulatorBytes()) {
+		n += (bytes + columnAlign - 1) / columnAlign * columnAlign
+	}
+	return n
+}
+
 // Accumulator is one that belongs to the result, on the caller's device: the cheapest to
 // give to Finish. Absent before Allocate.
 func (c *GridCall) Accumulator() cuda.Slice[uint8] { return c.acc }
