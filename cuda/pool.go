@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/raymux/raymux/cuda/cuapi"
@@ -185,7 +186,10 @@ func (p *Pool) get(s *Stream, bytes uint64) (*memory, error) {
 			return nil, err
 		}
 	}
-	b.bytes = bytes
+	b.bytes, b.home = bytes, 0
+	if s != nil {
+		b.home = s.id
+	}
 	b.child = p.c.adopt(kindMemory, b.size)
 	p.mu.Lock()
 	p.stats.BytesInUse += b.size
@@ -223,9 +227,9 @@ func (p *Pool) reuse(s *Stream, f fit) (*memory, error) {
 }
 
 // take removes the best cached block of a size: one that s itself freed last or
-// that nothing is pending on, else the one whose free is longest ago. Of a small
-// one the latter only if there are many, because a wait for what another stream
-// does costs more than the memory.
+// that nothing is pending on, else the one whose free is longest ago. A small one
+// that another stream allocated and freed is left to it as long as there are few:
+// a wait for what that stream does costs more than the memory.
 func (p *Pool) take(s *Stream, size uint64) *memory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,10 +242,13 @@ func (p *Pool) take(s *Stream, size uint64) *memory {
 		best--
 	}
 	if best < 0 {
+		best = 0
 		if s != nil && size <= smallBlock && len(list) < smallBlocks {
+			best = slices.IndexFunc(list, func(b *memory) bool { return b.home != b.stream })
+		}
+		if best < 0 {
 			return nil
 		}
-		best = 0
 	}
 	b := list[best]
 	copy(list[best:], list[best+1:])

@@ -109,6 +109,12 @@ func TestSmallBlocksMakeNoStreamWait(t *testing.T) {
 	assert.Equal(t, before+16, p.Stats().DriverAllocs)
 	waits(4)
 	assert.Equal(t, before+16, p.Stats().DriverAllocs, "there are enough")
+	for range 3 { // one that goes from stream to stream goes on
+		b, err := cuda.PoolAlloc[uint8](p, streams[0], 600)
+		require.NoError(t, err)
+		require.NoError(t, cuda.PoolFree(p, streams[1], b))
+	}
+	assert.Equal(t, before+17, p.Stats().DriverAllocs)
 	assert.Equal(t, 19, waits(5000), "large memory is not to be had twice")
 	for _, s := range streams {
 		require.NoError(t, s.Close())

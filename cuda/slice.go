@@ -40,6 +40,7 @@ type memory struct {
 	// State while the block is cached by its pool, guarded by Pool.mu.
 	event  cuapi.Event // made at the first stream-ordered free, kept for life
 	stream uint64      // id of the stream that freed it; 0: nothing pending
+	home   uint64      // id of the stream that it was allocated for; 0: any
 }
 
 // Addr is the device address of the first value, 0 when there is none.

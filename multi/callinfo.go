@@ -216,9 +216,11 @@ func (i *CallInfo) fill(call *scene.Call, plan *chunked.Plan, streamed bool, too
 	}
 	i.HighWater[0] = call.PartBytes(call.Rows)
 	if streamed {
-		i.HighWater[0] = call.PartBytes(largest) * int64(min(plan.RecordSlots, len(plan.Chunks)))
+		i.HighWater[0] = aligned(call.PartBytes(largest)) * int64(min(plan.RecordSlots, len(plan.Chunks)))
 	}
-	if plan.Transport == chunked.Direct || plan.Kind.Whole() {
+	if fetched(plan, streamed) {
+		in = nil // are read in place
+	} else if plan.Transport == chunked.Direct || plan.Kind.Whole() {
 		return
 	}
 	for k := 1; k < len(counts); k++ {

@@ -19,10 +19,12 @@ type execution struct {
 	info *recorder // nil: nobody wants to know
 
 	in, out []scene.RowColumn // of the call, as far as it has them
-	lanes   []lane            // by position; the master's is empty
+	lanes   []lane            // by position
+	fetch   bool              // Direct: winners come from slots of the remotes
 	order   []int32           // chunks by their number of retirement
 	retired int               // how many are
 	records []record          // slots of results for a hook
+	results cuda.Slice[uint8] // their memory
 }
 
 // record is a place on the master for the result of a chunk.
@@ -64,10 +66,8 @@ func (x *execution) run() (err error) {
 	if err := x.prepare(); err != nil {
 		return err
 	}
-	if len(x.s.replicas) > 1 {
-		if err := x.call.Stream.Record(m.entry); err != nil {
-			return m.fail("recording the entry event", err)
-		}
+	if err := x.call.Stream.Record(m.entry); err != nil {
+		return m.fail("recording the entry event", err)
 	}
 	// With one launch per device the master's comes first: its device has the longest
 	// way to go, because it finalizes the rows of all, and the others have time until
@@ -121,20 +121,24 @@ func (x *execution) prepare() error {
 	if err := x.leaseRecords(); err != nil {
 		return m.fail("allocating the results of chunks", err)
 	}
+	x.fetch = fetched(x.plan, x.hook != nil)
 	x.lanes = make([]lane, n)
 	for k, r := range x.s.replicas {
 		l := &x.lanes[k]
 		l.r = r
-		if k == 0 || counts[k] == 0 {
-			continue
+		if k == 0 && counts[k] < 2 || counts[k] == 0 {
+			continue // the caller's stream serves
 		}
 		if r.pipe == nil {
 			r.pipe = &pipe{}
 		}
-		if err := r.pipe.prepare(r, m, x.plan.Transport, ringLength(n)); err != nil {
+		if err := r.pipe.prepare(x.needs(l, counts[k])); err != nil {
 			return r.fail("creating streams and events", err)
 		}
-		if x.plan.Transport == chunked.Direct {
+		if counts[k] > 1 {
+			l.turns = r.pipe.search[:min(counts[k], searchStreams)]
+		}
+		if k == 0 || x.plan.Transport == chunked.Direct && !x.fetch {
 			continue
 		}
 		if err := x.lease(l, min(counts[k], chunked.RemoteSlots)); err != nil {
@@ -144,11 +148,36 @@ func (x *execution) prepare() error {
 	return nil
 }
 
+// fetched reports whether remotes that read rows in place keep their winners until the
+// master has room for them. Without that the few results that it holds for a consumer
+// would hold up searches; the memory is what the plan counts for copies.
+func fetched(p *chunked.Plan, streamed bool) bool {
+	return streamed && p.Transport == chunked.Direct && len(p.Chunks) > p.RecordSlots
+}
+
+// needs is what a device with so many chunks needs of its pipe.
+func (x *execution) needs(l *lane, chunks int64) needs {
+	t := x.plan.Transport
+	n := needs{
+		of: l.r.ctx, master: x.s.master().ctx, events: ringLength(len(x.s.replicas)),
+		copies: l.r.position > 0 && (t != chunked.Direct || x.fetch),
+		host:   l.r.position > 0 && t == chunked.Host,
+	}
+	if chunks > 1 {
+		n.searches = int(min(chunks, searchStreams))
+	}
+	return n
+}
+
 // lease allocates what the chunks of a remote need to be copied.
 func (x *execution) lease(l *lane, slots int64) error {
 	rows := min(x.plan.ChunkRows[l.r.position], x.plan.Shards[l.r.position].Len())
 	l.entered = true // the pool may make its stream wait
-	if err := l.lease(l.r.pipe.in, x.in, x.out, rows, slots); err != nil {
+	in := x.in
+	if x.fetch {
+		in = nil
+	}
+	if err := l.lease(l.r.pipe.in, in, x.out, rows, slots); err != nil {
 		return err
 	}
 	if x.plan.Transport != chunked.Host {
@@ -170,13 +199,16 @@ func (x *execution) leaseRecords() error {
 	for _, c := range x.plan.Chunks {
 		rows = max(rows, c.Len())
 	}
-	x.records = make([]record, min(x.plan.RecordSlots, len(x.plan.Chunks)))
+	n, each := min(x.plan.RecordSlots, len(x.plan.Chunks)), int(aligned(x.call.PartBytes(rows)))
+	var err error
+	if x.results, err = cuda.PoolAlloc[uint8](m.ctx.Pool(), x.call.Stream, n*each); err != nil {
+		return err
+	}
+	x.records = make([]record, n)
 	for i := range x.records {
-		memory, err := cuda.PoolAlloc[uint8](m.ctx.Pool(), x.call.Stream, int(x.call.PartBytes(rows)))
-		if err != nil {
+		if x.records[i].memory, err = x.results.Sub(i*each, (i+1)*each); err != nil {
 			return err
 		}
-		x.records[i].memory = memory
 	}
 	return nil
 }
@@ -209,51 +241,49 @@ func (x *execution) target(c chunked.Chunk) (call *scene.Call, begin int64) {
 
 // submit enqueues the search of a chunk.
 func (x *execution) submit(c chunked.Chunk) error {
-	r := x.s.replicas[c.Position]
-	if c.Position == 0 {
-		call, begin := x.target(c)
-		in, out := call.Columns()
-		if err := x.waitConsumed(call.Stream, c); err != nil {
-			return r.failChunk("waiting for the consumer", c, err)
-		}
-		mark := x.info.begin(c, traverse, call.Stream)
-		err := call.Search(r.scene, call.Stream, in, out, begin, c.Len())
-		return r.failChunk("search", c, mark.end(err))
-	}
 	l := &x.lanes[c.Position]
-	l.entered = true
-	switch x.plan.Transport {
-	case chunked.Direct:
-		return r.failChunk("search", c, x.direct(l, c))
-	case chunked.Host:
-		return r.failChunk("search by way of the host", c, x.staged(l, c))
+	if c.Position == 0 && l.turns == nil {
+		return l.r.failChunk("search", c, x.searchInPlace(l, x.call.Stream, c))
 	}
-	return r.failChunk("search of copied rows", c, x.copied(l, c))
+	l.entered = true
+	switch {
+	case c.Position == 0 || x.plan.Transport == chunked.Direct && !x.fetch:
+		return l.r.failChunk("search", c, x.direct(l, c))
+	case x.plan.Transport == chunked.Host:
+		return l.r.failChunk("search by way of the host", c, x.staged(l, c))
+	}
+	return l.r.failChunk("search of copied rows", c, x.copied(l, c))
 }
 
-// direct searches rows in place: the remote reads and writes the memory of the master.
+// direct searches rows in place, on a stream of the device's: a remote reads and writes the
+// memory of the master.
 func (x *execution) direct(l *lane, c chunked.Chunk) (err error) {
 	sc, err := l.r.ctx.Enter()
 	if err != nil {
 		return err
 	}
 	defer func() { err = firstError([]error{err, sc.Exit()}) }()
-	st := l.r.stream
-	if c.Seq == 0 {
+	st := l.stream(c)
+	if c.Seq < max(len(l.turns), 1) { // the first on its stream
 		if err := sc.Wait(st, x.s.master().entry); err != nil {
 			return err
 		}
 	}
+	if err := x.searchInPlace(l, st, c); err != nil {
+		return err
+	}
+	return sc.Record(st, ring(l.r.pipe.computed, c.Seq))
+}
+
+// searchInPlace enqueues the search of rows where they are and will be finalized.
+func (x *execution) searchInPlace(l *lane, st *cuda.Stream, c chunked.Chunk) error {
 	if err := x.waitConsumed(st, c); err != nil {
 		return err
 	}
 	call, begin := x.target(c)
 	in, out := call.Columns()
 	mark := x.info.begin(c, traverse, st)
-	if err := mark.end(call.Search(l.r.scene, st, in, out, begin, c.Len())); err != nil {
-		return err
-	}
-	return sc.Record(st, ring(l.r.pipe.computed, c.Seq))
+	return mark.end(call.Search(l.r.scene, st, in, out, begin, c.Len()))
 }
 
 // waitConsumed holds st up until the hook has the chunk whose place c takes.
@@ -277,7 +307,7 @@ func (x *execution) retire(n int) error {
 // complete finalizes a chunk and gives it to the hook.
 func (x *execution) complete(c chunked.Chunk) error {
 	m, r, st := x.s.master(), x.s.replicas[c.Position], x.call.Stream
-	if c.Position > 0 {
+	if c.Position > 0 || x.lanes[0].turns != nil {
 		if err := st.Wait(x.arrived(r, c)); err != nil {
 			return r.failChunk("waiting for the winners", c, err)
 		}
@@ -301,10 +331,10 @@ func (x *execution) complete(c chunked.Chunk) error {
 
 // arrived is the event after which the winners of a chunk are on the master.
 func (x *execution) arrived(r *replica, c chunked.Chunk) *cuda.Event {
-	switch x.plan.Transport {
-	case chunked.Direct:
+	switch {
+	case c.Position == 0 || x.plan.Transport == chunked.Direct && !x.fetch:
 		return ring(r.pipe.computed, c.Seq)
-	case chunked.Host:
+	case x.plan.Transport == chunked.Host:
 		return ring(r.pipe.host.landed, c.Seq)
 	}
 	return ring(r.pipe.sent, c.Seq)

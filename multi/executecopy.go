@@ -41,7 +41,7 @@ func copyColumns(st *cuda.Stream, to, from []scene.RowColumn, whole bool) error 
 // passage is a chunk on its way to a remote and back.
 type passage struct {
 	c             chunked.Chunk
-	slot          slot              // its rows in a slot of the remote
+	slot          slot              // its rows in a slot of the remote; of a fetched chunk the winners only
 	in, out       []scene.RowColumn // the same rows on the master
 	previousInput *cuda.Event       // after which the slot's inputs are free; nil: they are
 	previousSend  *cuda.Event       // after which its winners are
@@ -50,9 +50,6 @@ type passage struct {
 func (x *execution) passage(l *lane, c chunked.Chunk) (p passage, err error) {
 	p.c = c
 	s := l.slots[c.Slot]
-	if p.slot.in, err = rows(s.in, 0, c.Len()); err != nil {
-		return p, err
-	}
 	if p.slot.out, err = rows(s.out, 0, c.Len()); err != nil {
 		return p, err
 	}
@@ -64,6 +61,11 @@ func (x *execution) passage(l *lane, c chunked.Chunk) (p passage, err error) {
 	if p.out, err = rows(out, begin, c.Len()); err != nil {
 		return p, err
 	}
+	if p.slot.in = p.in; !x.fetch {
+		if p.slot.in, err = rows(s.in, 0, c.Len()); err != nil {
+			return p, err
+		}
+	}
 	if before := c.Seq - chunked.RemoteSlots; before >= 0 {
 		p.previousInput = ring(l.r.pipe.computed, before)
 		p.previousSend = ring(l.r.pipe.sent, before)
@@ -71,8 +73,9 @@ func (x *execution) passage(l *lane, c chunked.Chunk) (p passage, err error) {
 	return p, nil
 }
 
-// copied searches a copy of the rows on the remote, by copy engines. Three streams let a
-// chunk arrive while another is computed and a third one leaves.
+// copied searches a copy of the rows on the remote, by copy engines. Streams for each way
+// let a chunk arrive while others are computed and another one leaves. Of a chunk that is
+// fetched only the winners are copied.
 func (x *execution) copied(l *lane, c chunked.Chunk) error {
 	p, err := x.passage(l, c)
 	if err != nil {
@@ -84,17 +87,10 @@ func (x *execution) copied(l *lane, c chunked.Chunk) error {
 			return err
 		}
 	}
-	if err := wait(to, p.previousInput); err != nil {
-		return err
-	}
-	mark := x.info.begin(c, scatter, to)
-	if c.Seq == 0 {
-		if err := copyColumns(to, p.slot.in, p.in, true); err != nil {
+	if !x.fetch {
+		if err := x.scatter(to, p); err != nil {
 			return err
 		}
-	}
-	if err := mark.end(copyColumns(to, p.slot.in, p.in, false)); err != nil {
-		return err
 	}
 	if err := x.compute(l, p); err != nil {
 		return err
@@ -102,17 +98,31 @@ func (x *execution) copied(l *lane, c chunked.Chunk) error {
 	if err := x.waitConsumed(back, c); err != nil {
 		return err
 	}
-	mark = x.info.begin(c, gather, back)
+	mark := x.info.begin(c, gather, back)
 	if err := mark.end(copyColumns(back, p.out, p.slot.out, false)); err != nil {
 		return err
 	}
 	return back.Record(ring(l.r.pipe.sent, c.Seq))
 }
 
+// scatter enqueues the copies of the inputs of a chunk.
+func (x *execution) scatter(st *cuda.Stream, p passage) error {
+	if err := wait(st, p.previousInput); err != nil {
+		return err
+	}
+	mark := x.info.begin(p.c, scatter, st)
+	if p.c.Seq == 0 {
+		if err := copyColumns(st, p.slot.in, p.in, true); err != nil {
+			return err
+		}
+	}
+	return mark.end(copyColumns(st, p.slot.in, p.in, false))
+}
+
 // compute searches a slot whose inputs arrive on the stream of copies to the remote, and
 // makes that of copies from the remote wait.
 func (x *execution) compute(l *lane, p passage) error {
-	pipe, st := l.r.pipe, l.r.stream
+	pipe, st := l.r.pipe, l.stream(p.c)
 	arrived, computed := ring(pipe.copied, p.c.Seq), ring(pipe.computed, p.c.Seq)
 	if err := pipe.in.Record(arrived); err != nil {
 		return err
@@ -124,7 +134,7 @@ func (x *execution) compute(l *lane, p passage) error {
 		return err
 	}
 	mark := x.info.begin(p.c, traverse, st)
-	if err := mark.end(x.call.Search(l.r.scene, st, p.slot.in, p.slot.out, 0, p.c.Len())); err != nil {
+	if err := mark.end(x.call.SearchPart(l.r.scene, st, p.slot.in, p.slot.out, p.c.Begin, p.c.Len())); err != nil {
 		return err
 	}
 	if err := st.Record(computed); err != nil {

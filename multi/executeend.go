@@ -24,7 +24,7 @@ func (x *execution) abort(err error) error {
 		}
 		// These streams are the master's: they may still write its memory when the
 		// remote is lost.
-		if h := l.r.pipe.host; h != nil && x.plan.Transport == chunked.Host && x.s.master().ctx.Lost() == nil {
+		if h := l.r.pipe.host; k > 0 && h != nil && x.plan.Transport == chunked.Host && x.s.master().ctx.Lost() == nil {
 			err = x.exit(l, h.up, h.exit, err)
 			err = x.exit(l, h.down, h.exit, err)
 		}
@@ -85,9 +85,7 @@ func (x *execution) release(err error) error {
 	}
 	m := x.s.master()
 	err = attach(err, m.fail("waiting for the consumer", x.joinReader()))
-	for _, r := range x.records {
-		err = attach(err, m.fail("freeing the results of chunks", cuda.PoolFree(m.ctx.Pool(), x.call.Stream, r.memory)))
-	}
+	err = attach(err, m.fail("freeing the results of chunks", cuda.PoolFree(m.ctx.Pool(), x.call.Stream, x.results)))
 	if x.hook != nil {
 		err = x.hook.wrap(x, err)
 	}

@@ -2,6 +2,7 @@ package multi
 
 import (
 	"context"
+	"slices"
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
@@ -11,12 +12,18 @@ import (
 // slotAlign separates the columns of a slot, so that each starts on a cache line.
 const slotAlign = 256
 
+// searchStreams is how many streams of a device take its chunks in turn: as many as there
+// are slots. A search ends with the few rays that take longest, and meanwhile the next
+// chunk fills the device.
+const searchStreams = chunked.RemoteSlots
+
 // pipe is the streams and events by which the chunks of a call find their way over one
-// remote. It is made when it is first needed and kept, because making it costs more than
+// device. It is made when it is first needed and kept, because making it costs more than
 // using it. A wait captures the recording of its event when it is enqueued, and calls
 // submit one after the other, so that one set serves every call.
 type pipe struct {
-	in, out *cuda.Stream // copies to and from the remote; not for Direct
+	search  []*cuda.Stream // of devices with several chunks
+	in, out *cuda.Stream   // copies to and from the remote
 
 	// Rings, by the number of a chunk on its device.
 	computed []*cuda.Event // the search has run
@@ -63,35 +70,52 @@ func stream(c *cuda.Context, st **cuda.Stream) (err error) {
 	return err
 }
 
-// prepare makes what a transport needs and does not exist yet.
-func (p *pipe) prepare(r, master *replica, t chunked.Transport, length int) error {
-	if err := grow(r.ctx, &p.computed, length); err != nil {
+// needs is what a pipe has to have for a call.
+type needs struct {
+	of, master   *cuda.Context
+	searches     int // streams
+	events       int // of a ring
+	copies, host bool
+}
+
+// prepare makes what is needed and does not exist yet.
+func (p *pipe) prepare(n needs) error {
+	for len(p.search) < n.searches {
+		st, err := n.of.NewStream(cuda.StreamOptions{})
+		if err != nil {
+			return err
+		}
+		p.search = append(p.search, st)
+	}
+	if err := grow(n.of, &p.computed, n.events); err != nil {
 		return err
 	}
-	if err := one(r.ctx, &p.exit); err != nil || t == chunked.Direct {
+	if err := one(n.of, &p.exit); err != nil || !n.copies {
 		return err
 	}
 	err := firstError([]error{
-		stream(r.ctx, &p.in), stream(r.ctx, &p.out),
-		grow(r.ctx, &p.copied, length), grow(r.ctx, &p.sent, length),
+		stream(n.of, &p.in), stream(n.of, &p.out),
+		grow(n.of, &p.copied, n.events), grow(n.of, &p.sent, n.events),
 	})
-	if err != nil || t != chunked.Host {
+	if err != nil || !n.host {
 		return err
 	}
 	if p.host == nil {
 		p.host = &hostPipe{}
 	}
-	return p.host.prepare(master.ctx, length)
+	return p.host.prepare(n.master, n.events)
 }
 
-// streams are all that exist on the remote.
+// streams are all on the device that a call may have used, but for the caller's.
 func (p *pipe) streams(r *replica) []*cuda.Stream {
-	out := []*cuda.Stream{r.stream}
-	if p.in != nil {
-		out = append(out, p.in)
+	out := slices.Clone(p.search)
+	if r.position > 0 {
+		out = append(out, r.stream)
 	}
-	if p.out != nil {
-		out = append(out, p.out)
+	for _, st := range []*cuda.Stream{p.in, p.out} {
+		if st != nil {
+			out = append(out, st)
+		}
 	}
 	return out
 }
@@ -109,18 +133,27 @@ func (p *pipe) close() error {
 			errs = append(errs, e.Close())
 		}
 	}
-	for _, st := range []*cuda.Stream{p.in, p.out} {
+	for _, st := range append(p.search, p.in, p.out) {
 		errs = append(errs, st.Close())
 	}
 	return firstError(errs)
 }
 
-// lane is one remote during one call.
+// lane is one device during one call.
 type lane struct {
 	r       *replica
+	turns   []*cuda.Stream    // that take its chunks in turn; nil: there is one chunk
 	memory  cuda.Slice[uint8] // of all slots
 	slots   []slot
 	entered bool // something was enqueued
+}
+
+// stream is where a chunk is searched.
+func (l *lane) stream(c chunked.Chunk) *cuda.Stream {
+	if l.turns == nil {
+		return l.r.stream
+	}
+	return l.turns[c.Seq%len(l.turns)]
 }
 
 // slot is a place for the inputs and winners of a chunk on a remote.
