@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,7 +53,7 @@ func (a *adder) add(words []int64, values []float32) ([]int64, float32) {
 	ctx := context.Background()
 	w, err := cuda.Upload(ctx, a.st, words)
 	require.NoError(a.t, err)
-	v, err := cuda.Upload(ctx, a.st, append(values, 0)) // never empty
+	v, err := cuda.Upload(ctx, a.st, append(slices.Clone(values), 0)) // never empty
 	require.NoError(a.t, err)
 	r, err := cuda.Upload(ctx, a.st, []float32{float32(math.NaN())})
 	require.NoError(a.t, err)
