@@ -1,0 +1,166 @@
+package multi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/cuda/emu"
+	"github.com/raymux/raymux/offload"
+	"github.com/raymux/raymux/scene"
+)
+
+// precedence knows of every launch which ones come before it, by the order of streams and
+// by events, however fast devices are.
+type precedence struct {
+	cuapi.API
+
+	mu       sync.Mutex
+	streams  map[cuapi.Stream][]int // launches that the next work on a stream comes behind
+	events   map[cuapi.Event][]int
+	launches []launched
+	counters int // searches that share a counter among their blocks
+}
+
+type launched struct {
+	on     cuapi.Stream
+	behind []int
+}
+
+func (p *precedence) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.streams, p.events, p.launches, p.counters = map[cuapi.Stream][]int{}, map[cuapi.Event][]int{}, nil, 0
+}
+
+func (p *precedence) LaunchKernel(f cuapi.Function, grid, block cuapi.Dim3, shared uint32, s cuapi.Stream, params []byte) cuapi.Result {
+	p.mu.Lock()
+	p.launches = append(p.launches, launched{s, slices.Clone(p.streams[s])})
+	p.streams[s] = append(p.streams[s], len(p.launches)-1)
+	p.mu.Unlock()
+	return p.API.LaunchKernel(f, grid, block, shared, s, params)
+}
+
+func (p *precedence) MemsetD32Async(dst cuapi.DevicePtr, value uint32, n uint64, s cuapi.Stream) cuapi.Result {
+	p.mu.Lock()
+	p.counters++
+	p.mu.Unlock()
+	return p.API.MemsetD32Async(dst, value, n, s)
+}
+
+func (p *precedence) EventRecord(e cuapi.Event, s cuapi.Stream) cuapi.Result {
+	p.mu.Lock()
+	p.events[e] = slices.Clone(p.streams[s])
+	p.mu.Unlock()
+	return p.API.EventRecord(e, s)
+}
+
+func (p *precedence) StreamWaitEvent(s cuapi.Stream, e cuapi.Event, flags uint32) cuapi.Result {
+	p.mu.Lock()
+	all := append(p.streams[s], p.events[e]...)
+	slices.Sort(all)
+	p.streams[s] = slices.Compact(all)
+	p.mu.Unlock()
+	return p.API.StreamWaitEvent(s, e, flags)
+}
+
+// The search of a chunk waits neither for that of the one before it on its device nor for
+// its completion, so that one fills the device while the other runs out. What it does wait
+// for is the room that the plan gives it.
+func TestMultiSceneChunksOverlap(t *testing.T) {
+	const rows, chunk = 8800, 1100 // more rows than threads that run at the same time
+	for _, devices := range []int{1, 2, 3} {
+		e, err := emu.New(devices, emu.WithSMs(1))
+		require.NoError(t, err)
+		p := &precedence{API: e}
+		p.clear()
+		drv, err := cuda.OpenAPI(p)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, drv.Close()) })
+		s := quick(t, drv, upToDevices(devices), anyFloor())
+		build(t, s, soup(rngOf(12), 8))
+		b := randomBatch(rngOf(13), rows)
+		rays, free := b.rays(t, s.Stream())
+		t.Cleanup(free)
+		want := answer(t, s.Master(), b, scene.All)
+		s.opts.ChunkRays = chunk
+		for _, s.transport = range []chunked.Transport{chunked.Direct, chunked.Copy, chunked.Host} {
+			for _, streamed := range []bool{true, false} {
+				what := fmt.Sprintf("%d devices, %v, streamed %v", devices, s.transport, streamed)
+				var info CallInfo
+				call := func() {
+					if !streamed {
+						h, err := s.Intersect(bg, rays, scene.All, Info(&info))
+						require.NoError(t, err, what)
+						require.Equal(t, want, download(t, s.Stream(), h), what)
+						require.NoError(t, h.Close())
+						return
+					}
+					_, err := s.Intersect(bg, rays, scene.All, Info(&info), Offload(func(_ context.Context, start int64, c offload.Chunk[*scene.Hits]) error {
+						for i, column := range download(t, s.Stream(), c.Result) {
+							width := len(want[i]) / rows
+							require.Equal(t, want[i][int(start)*width:][:len(column)], column, "%s, rows from %d", what, start)
+						}
+						return nil
+					}))
+					require.NoError(t, err, what)
+				}
+				call() // makes streams and fills pools
+				p.clear()
+				call()
+				p.requireOverlap(t, s, info.Plan, what)
+			}
+		}
+	}
+}
+
+// requireOverlap requires it of the one call that was made since clear.
+func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, what string) {
+	t.Helper()
+	require.Equal(t, len(plan.Chunks), p.counters, what)
+	require.Len(t, p.launches, 2*len(plan.Chunks), what)
+	var searches, finalizes []int
+	for i, l := range p.launches {
+		if l.on == s.Stream().Handle() {
+			finalizes = append(finalizes, i)
+		} else {
+			searches = append(searches, i)
+		}
+	}
+	require.Len(t, finalizes, len(plan.Chunks), "%s: nothing is searched on the stream that finalizes", what)
+	search := map[chunked.Range]int{}
+	for i, c := range plan.Chunks {
+		search[c.Range()] = searches[i]
+	}
+	order := plan.Retirement()
+	last := make([]*chunked.Chunk, len(plan.Devices)) // of each device
+	behind := 0
+	for i, c := range order {
+		own := p.launches[search[c.Range()]].behind
+		require.Contains(t, p.launches[finalizes[i]].behind, search[c.Range()], "%s: finalize of chunk %d", what, i)
+		if before := last[c.Position]; before != nil {
+			require.NotContains(t, own, search[before.Range()], "%s: chunk %d is searched behind the search before it", what, i)
+			require.NotContains(t, own, finalizes[before.Retire], "%s: chunk %d is searched behind the finalize before it", what, i)
+		}
+		last[c.Position] = &order[i]
+		if c.Position > 0 && c.Seq < chunked.RemoteSlots {
+			for j, f := range finalizes {
+				require.NotContains(t, own, f, "%s: chunk %d is searched behind the finalize of chunk %d, although there is a slot", what, i, j)
+			}
+		}
+		if c.Position == 0 && plan.RecordSlots > 0 && i >= plan.RecordSlots {
+			require.Contains(t, own, finalizes[i-plan.RecordSlots], "%s: chunk %d has a place of its own", what, i)
+			behind++
+		}
+	}
+	if plan.RecordSlots > 0 {
+		require.Positive(t, behind, what)
+	}
+}
