@@ -6,17 +6,18 @@ import "slices"
 // ignored ones, by the segment rule in single precision: the bits of which decide
 // every row, ambiguous or not.
 func (c *Canonical) Visible(s, e [3]float32, ignore ...int32) bool {
-	visible, _ := c.block(s, e, ignore)
+	visible, _ := c.block(s, e, skipping(ignore))
 	return visible
 }
 
 // Blocker is the closest triangle that blocks the segment, or -1.
 func (c *Canonical) Blocker(s, e [3]float32, ignore ...int32) int {
-	_, prim := c.block(s, e, ignore)
+	_, prim := c.block(s, e, skipping(ignore))
 	return prim
 }
 
-func (c *Canonical) block(s, e [3]float32, ignore []int32) (visible bool, prim int) {
+// block is the segment rule without the triangles that skip names.
+func (c *Canonical) block(s, e [3]float32, skip func(prim int) bool) (visible bool, prim int) {
 	if !finite(wide(s)) || !finite(wide(e)) {
 		return false, -1
 	}
@@ -33,7 +34,7 @@ func (c *Canonical) block(s, e [3]float32, ignore []int32) (visible bool, prim i
 	for k := range w {
 		w[k] *= r
 	}
-	prim, _ = c.search(s, w, eps, length-eps, skipping(ignore))
+	prim, _ = c.search(s, w, eps, length-eps, skip)
 	return prim < 0, prim
 }
 
@@ -97,7 +98,7 @@ func (c *Canonical) VisibleChain(points [][3]float32, length int, ignore [][]int
 		return Polyline{Segment: -1, Prim: -1}
 	}
 	for i := range m {
-		if visible, prim := c.block(points[i], points[i+1], listOf(ignore, i)); !visible {
+		if visible, prim := c.block(points[i], points[i+1], skipping(listOf(ignore, i))); !visible {
 			return Polyline{Segment: i, Prim: prim}
 		}
 	}

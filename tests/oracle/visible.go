@@ -24,10 +24,15 @@ type Segment struct {
 // The answer is certain when some triangle crosses by more than every margin, and
 // when no triangle comes closer than a margin to doing so.
 func (o *Oracle) Segment(s, e [3]float32, ignore ...int32) Segment {
+	return o.segment(wide(s), wide(e), drift{}, skipping(ignore))
+}
+
+// segment is Segment between points that single precision may see elsewhere, by off at
+// each end, without the triangles that skip names.
+func (o *Oracle) segment(so, eo [3]float64, off drift, skip func(prim int) bool) Segment {
 	free := Segment{Visible: true, Blocker: Hit{Prim: -1, T: math.Inf(1)}}
 	blocked := free
 	blocked.Visible = false
-	so, eo := wide(s), wide(e)
 	if !finite(so) || !finite(eo) {
 		return blocked
 	}
@@ -46,7 +51,7 @@ func (o *Oracle) Segment(s, e [3]float32, ignore ...int32) Segment {
 	for k := range w {
 		w[k] /= length
 	}
-	near := o.crossings(so, w, drift{}, skipping(ignore))
+	near := o.crossings(so, w, off, skip)
 	scale := math.Max(1, inf(so)+o.vmax)
 	answer := free
 	answer.Blocker = o.decide(near, w, 1, scale, eps, length-eps)
