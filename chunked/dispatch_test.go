@@ -34,6 +34,9 @@ func TestChunkedFloors(t *testing.T) {
 		{name: "rays of a grid", op: reflections(1000 * 1000), want: 2690716},
 	} {
 		in := input(c.op, 100*max(c.op.Block, 1), 2)
+		if c.min == 0 {
+			c.min = 262144
+		}
 		in.Options.MinRaysPerDevice, in.Options.MinLanesPerDevice = c.min, c.min
 		require.Equal(t, c.want, plan(t, in).Floor.Rows, c.name)
 	}
@@ -51,8 +54,10 @@ func TestChunkedDispatch(t *testing.T) {
 		shards  []chunked.Range
 		reason  string
 	}{
-		{"below the default floor", intersect(), 524286, 2, floor(0), "master", []chunked.Range{{0, 524286}, {}}, "remote shard 1 has 262143 rows < floor 262144"},
-		{"at the default floor", intersect(), 524287, 2, floor(0), "direct", []chunked.Range{{0, 262143}, {262143, 524287}}, "remote shard 1 has 262144 rows >= floor 262144"},
+		{"below the default floor", intersect(), 2097150, 2, floor(0), "master", []chunked.Range{{0, 2097150}, {}}, "remote shard 1 has 1048575 rows < floor 1048576"},
+		{"at the default floor", intersect(), 2097151, 2, floor(0), "direct", []chunked.Range{{0, 1048575}, {1048575, 2097151}}, "remote shard 1 has 1048576 rows >= floor 1048576"},
+		{"below a floor", intersect(), 524286, 2, floor(262144), "master", []chunked.Range{{0, 524286}, {}}, "remote shard 1 has 262143 rows < floor 262144"},
+		{"at a floor", intersect(), 524287, 2, floor(262144), "direct", []chunked.Range{{0, 262143}, {262143, 524287}}, "remote shard 1 has 262144 rows >= floor 262144"},
 		{"the actual remote shard is too small", intersect(), 100, 2, floor(10, 91, 9), "master", []chunked.Range{{0, 100}, {}}, "remote shard 1 has 9 rows < floor 10"},
 		{"a skewed split that is enough", intersect(), 100, 2, floor(10, 9, 1), "direct", []chunked.Range{{0, 90}, {90, 100}}, "remote shard 1 has 10 rows >= floor 10"},
 		{"wide rows raise the floor", perRay(1<<20, 0, 4), 100, 2, floor(10, 1, 1), "master", []chunked.Range{{0, 100}, {}}, "remote shard 1 has 50 rows < floor 374492"},

@@ -72,10 +72,9 @@ func partition(in chunked.Input, p chunked.Plan) error {
 
 // reference is the floor, without limits of range.
 func reference(in chunked.Input) *big.Int {
-	f := big.NewInt(262144)
-	option := in.Options.MinRaysPerDevice
+	f, option := big.NewInt(1048576), in.Options.MinRaysPerDevice
 	if in.Op.Class == chunked.GridReduce {
-		option = in.Options.MinLanesPerDevice
+		f, option = big.NewInt(262144), in.Options.MinLanesPerDevice
 	}
 	if option > 0 {
 		f.SetInt64(option)

@@ -8,9 +8,9 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultMinRows        = 262144 // MinRaysPerDevice
-	DefaultMinLanes       = 262144 // MinLanesPerDevice
-	DefaultPipelineChunks = 4      // PipelineChunks
+	DefaultMinRows        = 1048576 // MinRaysPerDevice
+	DefaultMinLanes       = 262144  // MinLanesPerDevice
+	DefaultPipelineChunks = 4       // PipelineChunks
 )
 
 // Options are the settings that a plan depends on. The zero value of every
@@ -38,7 +38,7 @@ type Options struct {
 	// MinRaysPerDevice is the fewest rows of a remote shard that are worth
 	// dispatching; below it the call runs on the master. It is stated for
 	// rows of 28 bytes over the link, wider rows raise it in proportion.
-	// 0: 262144. 1 disables the floor.
+	// 0: 1048576. 1 disables the floor.
 	MinRaysPerDevice int64 `json:"min_rays_per_device,omitempty"`
 	// MinLanesPerDevice is the same for the lanes of accumulations. One that
 	// is divided along rays raises it by the size of the accumulator.
@@ -74,7 +74,7 @@ func (o Options) Check(n int) error {
 		{"ChunkRays", o.ChunkRays, "0 sets no limit"},
 		{"MemoryBudget", o.MemoryBudget, "0 sets no limit"},
 		{"PipelineChunks", int64(o.PipelineChunks), "0 is the default (4)"},
-		{"MinRaysPerDevice", o.MinRaysPerDevice, "0 is the default (262144), 1 disables the floor"},
+		{"MinRaysPerDevice", o.MinRaysPerDevice, "0 is the default (1048576), 1 disables the floor"},
 		{"MinLanesPerDevice", o.MinLanesPerDevice, "0 is the default (262144), 1 disables the floor"},
 	} {
 		if f.value < 0 {

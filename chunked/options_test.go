@@ -24,7 +24,7 @@ func TestChunkedOptionErrors(t *testing.T) {
 		{"ChunkRays", "-1: 0 sets no limit", func(o *chunked.Options) { o.ChunkRays = -1 }},
 		{"MemoryBudget", "-1: 0 sets no limit", func(o *chunked.Options) { o.MemoryBudget = -1 }},
 		{"PipelineChunks", "-1: 0 is the default (4)", func(o *chunked.Options) { o.PipelineChunks = -1 }},
-		{"MinRaysPerDevice", "-1: 0 is the default (262144), 1 disables the floor", func(o *chunked.Options) { o.MinRaysPerDevice = -1 }},
+		{"MinRaysPerDevice", "-1: 0 is the default (1048576), 1 disables the floor", func(o *chunked.Options) { o.MinRaysPerDevice = -1 }},
 		{"MinLanesPerDevice", "-1: 0 is the default (262144), 1 disables the floor", func(o *chunked.Options) { o.MinLanesPerDevice = -1 }},
 		{"PipelineChunks", "1: overlap needs at least two; use NoPipeline", func(o *chunked.Options) { o.PipelineChunks = 1 }},
 		{"Transport", "transport(4): use auto, direct, copy or host", func(o *chunked.Options) { o.Transport = 4 }},
@@ -48,7 +48,7 @@ func TestChunkedOptionErrors(t *testing.T) {
 		require.Equal(t, err, again)
 	}
 	require.NoError(t, chunked.Options{}.Check(1))
-	require.Equal(t, [3]int{262144, 262144, 4}, [3]int{chunked.DefaultMinRows, chunked.DefaultMinLanes, chunked.DefaultPipelineChunks})
+	require.Equal(t, [3]int{1048576, 262144, 4}, [3]int{chunked.DefaultMinRows, chunked.DefaultMinLanes, chunked.DefaultPipelineChunks})
 }
 
 func TestChunkedInputErrors(t *testing.T) {

@@ -29,9 +29,9 @@ func pagePlans() map[string]chunked.Input {
 	}
 	return map[string]chunked.Input{
 		"direct":   call(intersect(), 4194304, 2, chunked.Direct, nil),
-		"master":   call(intersect(), 524286, 2, chunked.Direct, nil),
-		"weights":  call(intersect(), 4194304, 2, chunked.Copy, func(in *chunked.Input) { in.Options.Weights = []float64{1, .25} }),
-		"eight":    call(intersect(), 4194304, 8, chunked.Host, nil),
+		"master":   call(intersect(), 2097150, 2, chunked.Direct, nil),
+		"weights":  call(intersect(), 8388608, 2, chunked.Copy, func(in *chunked.Input) { in.Options.Weights = []float64{1, .25} }),
+		"eight":    call(intersect(), 8388608, 8, chunked.Host, nil),
 		"streamed": call(intersect(), 4194304, 2, chunked.Direct, budget(64<<20, true)),
 		"whole":    call(intersect(), 4194304, 2, chunked.Direct, budget(1<<30, false)),
 		"refused":  call(intersect(), 4194304, 2, chunked.Direct, budget(300000000, false)),

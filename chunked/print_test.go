@@ -15,7 +15,7 @@ func TestChunkedString(t *testing.T) {
 		want string
 	}{
 		{"direct", func() chunked.Input {
-			return chunked.Input{Op: intersect(), Rows: 4194304, Devices: ordinals(2), Transport: chunked.Direct}
+			return chunked.Input{Op: intersect(), Rows: 4194304, Devices: ordinals(2), Transport: chunked.Direct, Options: chunked.Options{MinRaysPerDevice: 262144}}
 		}, `intersect_full  rows=4194304  kind=direct  transport=direct  weights=[1 1] (base)
   floor 262144 rows (width 28 B): remote shard 1 has 2097152, ok
   dev0  [0,2097152)        1 launch, in place
@@ -24,7 +24,7 @@ func TestChunkedString(t *testing.T) {
 		{"below the floor", func() chunked.Input {
 			return chunked.Input{Op: intersect(), Rows: 1000, Devices: []int{3, 1}, Transport: chunked.Direct, Options: chunked.Options{Weights: []float64{3, 1}}}
 		}, `intersect_full  rows=1000  kind=master  transport=direct  weights=[3 1] (base)
-  remote shard 1 has 250 rows < floor 262144
+  remote shard 1 has 250 rows < floor 1048576
   dev3  [0,1000)  1 launch, in place
   dev1  no rows
 `},

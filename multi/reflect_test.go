@@ -184,6 +184,7 @@ func TestMultiReflectionFloors(t *testing.T) {
 		}{{floor - 1, chunked.KindMaster}, {floor, chunked.KindDirect}} {
 			p, err := chunked.BuildPlan(chunked.Input{
 				Op: ReflectionsOp(bounces, scene.ChainCore, 24), Rows: 2 * c.remote, Devices: []int{0, 1}, Transport: chunked.Direct,
+				Options: chunked.Options{MinRaysPerDevice: 262144},
 			})
 			require.NoError(t, err)
 			assert.Equal(t, c.kind, p.Kind, "%d bounces, %d rows", bounces, c.remote)

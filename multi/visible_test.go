@@ -246,7 +246,7 @@ func TestMultiPolicyVisibleFloors(t *testing.T) {
 		{VisibleOp(0, false), 262144}, {VisiblePairOp(0, false), 355767}, {VisibleEdgeOp(false), 421303}, {VisibleChainOp(8, 0, false), 1132837},
 	} {
 		for remote, kind := range map[int64]chunked.Kind{c.floor - 1: chunked.KindMaster, c.floor: chunked.KindDirect} {
-			p, err := chunked.BuildPlan(chunked.Input{Op: c.op, Rows: 2 * remote, Devices: []int{0, 1}, Transport: chunked.Direct})
+			p, err := chunked.BuildPlan(chunked.Input{Op: c.op, Rows: 2 * remote, Devices: []int{0, 1}, Transport: chunked.Direct, Options: chunked.Options{MinRaysPerDevice: 262144}})
 			require.NoError(t, err)
 			assert.Equal(t, kind, p.Kind, "%s, %d rows", c.op.Key, remote)
 		}

@@ -108,7 +108,7 @@ func (fs *flagSet) split(options *chunked.Options) {
 		options.Weights, err = parseWeights(s)
 		return err
 	})
-	fs.count("min-rows", "fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default 262144)",
+	fs.count("min-rows", "fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default 1048576)",
 		&options.MinRaysPerDevice)
 	fs.count("min-lanes", "the same `N` for the lanes of accumulations (default 262144)", &options.MinLanesPerDevice)
 	fs.count("chunk-rows", "trace at most `N` rows at a time on a device, and take the results of each chunk off the device before the next (default: all)",
