@@ -29,6 +29,7 @@ type kernels struct {
 	sort  once[*sortKernels]
 	dedup once[*dedupKernels]
 	build once[*buildKernels]
+	epc   once[*epcKernels]
 	words once[*wordKernels]
 }
 
@@ -115,6 +116,9 @@ func (k *kernels) close() error {
 	}
 	if build, made := k.build.take(); made {
 		first = firstError(first, build.module.Close())
+	}
+	if epc, made := k.epc.take(); made {
+		first = firstError(first, epc.module.Close())
 	}
 	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.visibility, k.reflect} {
 		if m != nil {
