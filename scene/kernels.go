@@ -26,11 +26,12 @@ type kernels struct {
 	visible    [visibleKinds]*cuda.Function
 
 	// Loaded by the first caller that needs them.
-	sort  once[*sortKernels]
-	dedup once[*dedupKernels]
-	build once[*buildKernels]
-	epc   once[*epcKernels]
-	words once[*wordKernels]
+	sort     once[*sortKernels]
+	dedup    once[*dedupKernels]
+	build    once[*buildKernels]
+	epc      once[*epcKernels]
+	reflGrid once[*reflGridKernels]
+	words    once[*wordKernels]
 }
 
 func loadKernels(c *cuda.Context) (*kernels, error) {
@@ -119,6 +120,9 @@ func (k *kernels) close() error {
 	}
 	if epc, made := k.epc.take(); made {
 		first = firstError(first, epc.module.Close())
+	}
+	if reflGrid, made := k.reflGrid.take(); made {
+		first = firstError(first, reflGrid.module.Close())
 	}
 	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.visibility, k.reflect} {
 		if m != nil {

@@ -56,6 +56,9 @@ type Scene struct {
 	rowsPerLaunch int64
 	// pathHash is the bits of hashes that DedupReflections uses; tests take few.
 	pathHash uint64
+	// forceCopies is the number of copies of sums that AccumulateReflections makes; 0: as
+	// many as pay. Tests choose.
+	forceCopies int64
 
 	// Changed by the holder of an exclusive turn, read by holders of any turn.
 	meshes []*mesh

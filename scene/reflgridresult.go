@@ -1,0 +1,186 @@
+package scene
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/raymux/raymux/cuda"
+)
+
+// ReflGrids is the result of AccumulateReflections over C cells. Columns are arrays
+// [Res1,Res0] on the device; Count and Status are single values there, for which nothing
+// waits before ReadCounters does.
+//
+// Contributions are added in units that all have in common, base = Wavelength/(4 pi) times
+// the square root of SolidAnglePerRay over the area of a cell. A contribution c, of which
+// the power is P = |c|^2, adds to the words of its cell, rounded to integers: 2^34 c to
+// the words 0 to 5 (real and imaginary part along x, y, z), h = 2^16 P to word 6, and
+// 2^52 (P - 2^-16 h) to word 7. Components from 2^-11 on and powers from 2^-29 on are added
+// exactly; smaller ones are off by 2^-35 and 2^-53 at most. The sums become float32 once.
+type ReflGrids struct {
+	Grid       Grid
+	RayCount   int64 // rows of the call
+	MaxBounces int
+	CellsTotal int64
+
+	// Power is the path gain, the sum of base^2 P.
+	Power cuda.Slice[float32]
+	// The sums of base c.
+	FieldXRe, FieldXIm, FieldYRe, FieldYIm, FieldZRe, FieldZIm cuda.Slice[float32]
+	// CellCount is the number of contributions in each cell, where it was asked for.
+	CellCount cuda.Slice[uint32]
+
+	Count  cuda.Slice[int64]  // of contributions, [1]
+	Status cuda.Slice[uint32] // ReflGridStatus, [1]
+	Wedges WedgeEvents        // without CollectWedges there are none
+
+	// The accumulators, where KeepWords was asked for. Those of several results of the
+	// same call for other rays may be added as integers, WordMaxima by their maxima; Merge
+	// does it for results on one device.
+	Words      cuda.Slice[int64]  // [C,8]
+	WordCounts cuda.Slice[uint32] // contributions, [C]
+	WordMaxima cuda.Slice[uint32] // 1: a contribution not finite; 1: one too large; bits of the largest component with WeightArea, [3]
+
+	query *reflGridQuery
+	scene *Scene
+	block
+}
+
+// ReflGridStatus says what was wrong with contributions, as a bit set.
+type ReflGridStatus uint32
+
+const (
+	// StatusNotFinite: a contribution was no finite number and does not count, or a
+	// transmitter was not.
+	StatusNotFinite ReflGridStatus = 1
+	// StatusTooLarge: a contribution was out of range, with |c|^2 from 2^20 on, which
+	// takes media with a gain above 1, and does not count.
+	StatusTooLarge ReflGridStatus = 2
+	// StatusGuard: a cell has so many or so large contributions that its sums may have
+	// overflown: 2^27 contributions, or as many that times the sum of |c|^2 they reach
+	// 2^57. The grids mean nothing.
+	StatusGuard ReflGridStatus = 4
+)
+
+// String names the bits, for example "NotFinite|TooLarge".
+func (s ReflGridStatus) String() string {
+	if s == 0 {
+		return "OK"
+	}
+	var names []string
+	for i, name := range []string{"NotFinite", "TooLarge", "Guard"} {
+		if s>>i&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	if rest := s &^ 7; rest != 0 {
+		names = append(names, fmt.Sprintf("%#x", uint32(rest)))
+	}
+	return strings.Join(names, "|")
+}
+
+// ReflGridCounters are the counters of a result on the host.
+type ReflGridCounters struct {
+	Count  int64 // of contributions
+	Wedges int64 // of wedge events, which may be more than there are slots
+	Status ReflGridStatus
+}
+
+// GuardError says that the sums of a result may have overflown.
+type GuardError struct {
+	Op string // the method whose result it is
+}
+
+func (e *GuardError) Error() string {
+	return fmt.Sprintf("scene: %s: a cell has too many contributions, or too large ones, for its 64-bit sums; use smaller cells or fewer rays", e.Op)
+}
+
+// ReadCounters waits for the result and returns its counters. A result with StatusGuard is
+// an error, a *GuardError, beside the counters. Cost: one copy of 24 bytes.
+func (g *ReflGrids) ReadCounters(ctx context.Context) (ReflGridCounters, error) {
+	counters, err := column[int64](&g.block, g.query.totals, totalsBytes)
+	if err != nil {
+		return ReflGridCounters{}, err
+	}
+	v, err := cuda.Download(ctx, g.stream, counters)
+	if err != nil {
+		return ReflGridCounters{}, err
+	}
+	c := ReflGridCounters{Count: v[0], Wedges: v[2], Status: ReflGridStatus(uint32(v[1]))}
+	if c.Status&StatusGuard != 0 {
+		return c, &GuardError{accumulateReflections}
+	}
+	return c, nil
+}
+
+// Merge adds the accumulators of other, the result of a call for other rays with the same
+// grid and options on the same device, to those of g; Read makes grids of the sum, which
+// are those of one call for all of the rays. Both need KeepWords. Wedge events stay as they
+// are: their order follows from RayIndex. The work is enqueued on the stream of g, in whose
+// order other must be complete. Errors: *ArgumentError, *cuda.WrongDeviceError, and errors
+// of the device. Cost: one launch.
+func (g *ReflGrids) Merge(ctx context.Context, other *ReflGrids) error {
+	const op = "ReflGrids.Merge"
+	switch {
+	case g.Words.IsNil():
+		return badArg(op, "g", "has no words; ask for KeepWords")
+	case other == nil || other.Words.IsNil():
+		return badArg(op, "other", "has no words; ask for KeepWords")
+	case other.query.key() != g.query.key():
+		return badArg(op, "other", "is of a call with %+v, want %+v", other.query.key(), g.query.key())
+	}
+	s := g.scene
+	if err := s.turns.share(ctx); err != nil {
+		return err
+	}
+	defer s.turns.done(false)
+	if err := firstError(checkMemory(s, op, "g", g.Words), checkMemory(s, op, "other", other.Words)); err != nil {
+		return err
+	}
+	err := s.ctxDo(func(sc cuda.Scope) error {
+		return s.addAccumulators(sc, g.stream, g.query.acc, other.query.acc, g.query.accumulator())
+	})
+	if err == nil {
+		g.RayCount += other.RayCount
+	}
+	return err
+}
+
+// Read makes grids of the accumulators as they are: after Merge, or after the caller has
+// changed Words, WordCounts or WordMaxima. The work is enqueued on the stream of g. Cost:
+// one launch.
+func (g *ReflGrids) Read(ctx context.Context) error {
+	if g.Words.IsNil() {
+		return badArg("ReflGrids.Read", "g", "has no words; ask for KeepWords")
+	}
+	s := g.scene
+	if err := s.turns.share(ctx); err != nil {
+		return err
+	}
+	defer s.turns.done(false)
+	if err := checkMemory(s, "ReflGrids.Read", "g", g.Words); err != nil {
+		return err
+	}
+	return s.ctxDo(func(sc cuda.Scope) error { return g.query.readGrids(s, sc, g.stream) })
+}
+
+// Rows is the number of rays.
+func (g *ReflGrids) Rows() int { return int(g.rows) }
+
+// Close returns the memory to the pool, for work that follows on the stream of the call
+// that filled it. Work on the columns on other streams must have been joined to that
+// stream. Close is idempotent, and of nil it does nothing.
+func (g *ReflGrids) Close() error {
+	if g == nil {
+		return nil
+	}
+	return g.close()
+}
+
+func (g *ReflGrids) memory() *block {
+	if g == nil {
+		return nil
+	}
+	return &g.block
+}
