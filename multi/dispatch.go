@@ -36,13 +36,16 @@ func ask[R any](ctx context.Context, s *Scene, o operation, opts []scene.CallOpt
 	if err != nil {
 		return nil, err
 	}
-	to, info, err := carried(call)
+	to, info, err := options(call.Carried)
 	if err != nil {
 		return nil, err
 	}
 	op := o.of(call)
 	s.called(op, call.Rows)
 	if to != nil {
+		if o.unstreamed != "" {
+			return nil, &chunked.UnsupportedError{Operation: o.key, What: "Offload", Reason: o.unstreamed}
+		}
 		return nil, s.deliver(ctx, call, op, to, info)
 	}
 	plan, err := s.Plan(op, call.Rows)
@@ -87,9 +90,9 @@ func (s *Scene) deliver(ctx context.Context, call *scene.Call, op chunked.Op, to
 	return err
 }
 
-// carried are the options of this package among those of a call.
-func carried(call *scene.Call) (to *consumer, info *CallInfo, err error) {
-	for _, v := range call.Carried {
+// options are those of this package among the options of a call.
+func options(carried []any) (to *consumer, info *CallInfo, err error) {
+	for _, v := range carried {
 		switch v := v.(type) {
 		case *consumer:
 			if to != nil {

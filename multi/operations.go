@@ -8,7 +8,11 @@ import (
 // operation names a call to the planner.
 type operation struct {
 	key, family string
-	record      int64 // bytes of a row of the result
+	record      int64 // bytes of a row of the result; 0: those of its columns
+	// transmitters, if there are any, each have a block of rows that stays together.
+	transmitters int64
+	// unstreamed is why the result cannot be streamed; "": it can.
+	unstreamed string
 }
 
 func intersectOperation(flags scene.Flags) operation {
@@ -16,14 +20,21 @@ func intersectOperation(flags scene.Flags) operation {
 	if flags == scene.None {
 		key = "intersect_reduced"
 	}
-	return operation{key, "intersect", scene.RowBytes(flags)}
+	return operation{key: key, family: "intersect", record: scene.RowBytes(flags)}
 }
 
 // of describes a prepared call: what a remote row reads and sends back is what its
 // columns hold.
 func (o operation) of(call *scene.Call) chunked.Op {
 	in, out := call.Columns()
-	return chunked.Op{Key: o.key, Family: o.family, In: rowBytes(in), Wire: widths(out), Record: o.record}
+	op := chunked.Op{Key: o.key, Family: o.family, In: rowBytes(in), Wire: widths(out), Record: o.record}
+	if o.record == 0 {
+		op.Record = call.RowBytes()
+	}
+	if o.transmitters > 0 {
+		op.Class, op.Block = chunked.SourceLane, max(call.Rows/o.transmitters, 1)
+	}
+	return op
 }
 
 func rowBytes(columns []scene.RowColumn) (n int64) {

@@ -9,7 +9,7 @@ import (
 )
 
 func reflectOperation(bounces int, fields scene.ChainFields) operation {
-	return operation{fmt.Sprintf("trace_reflections:%d", bounces), "trace_reflections", scene.ChainRowBytes(bounces, fields)}
+	return operation{key: fmt.Sprintf("trace_reflections:%d", bounces), family: "trace_reflections", record: scene.ChainRowBytes(bounces, fields)}
 }
 
 // TraceReflections follows every ray over at most maxBounces reflections, as

@@ -51,7 +51,9 @@ type replica struct {
 	// stream is where a remote searches: the stream of its scene, so that searches
 	// and changes of the scene are in order by themselves.
 	stream *cuda.Stream
-	pipe   *pipe // of a remote, once it was needed
+	// Of a remote, once they were needed: by rows, and by accumulations.
+	pipe     *pipe
+	exchange *exchange
 
 	// Of the master, made when first needed: entry marks the point in the caller's
 	// stream after which a call may begin, consumed what a hook has done with a slot.
@@ -79,6 +81,7 @@ func (r *replica) release() error {
 	if r.pipe != nil {
 		errs = append(errs, r.pipe.close())
 	}
+	errs = append(errs, r.exchange.close(r))
 	for _, e := range append(r.consumed, r.entry) {
 		errs = append(errs, e.Close())
 	}

@@ -10,10 +10,10 @@ import (
 // The visibility operations. Their rows are complete when they have been searched, so
 // that a remote row sends back what the result holds.
 var (
-	visibleOperation      = operation{OpVisible, OpVisible, 1}
-	visiblePairOperation  = operation{OpVisiblePair, OpVisiblePair, 2}
-	visibleEdgeOperation  = operation{OpVisibleEdge, OpVisibleEdge, 1}
-	visibleChainOperation = operation{OpVisibleChain, OpVisibleChain, 9}
+	visibleOperation      = operation{key: OpVisible, family: OpVisible, record: 1}
+	visiblePairOperation  = operation{key: OpVisiblePair, family: OpVisiblePair, record: 2}
+	visibleEdgeOperation  = operation{key: OpVisibleEdge, family: OpVisibleEdge, record: 1}
+	visibleChainOperation = operation{key: OpVisibleChain, family: OpVisibleChain, record: 9}
 )
 
 // Visible tells for every segment whether no triangle blocks it, as scene.Visible

@@ -1,0 +1,125 @@
+package multi
+
+import (
+	"context"
+	"time"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/scene"
+)
+
+// gridOperation describes an accumulation to the planner.
+type gridOperation struct {
+	key  string
+	grid chunked.Grid // without the private copies
+}
+
+// of describes a prepared call: what a remote row reads is what its columns hold, and what
+// it sends back beside the sums are the outputs.
+func (o gridOperation) of(call *scene.GridCall) chunked.Op {
+	in, out := call.Columns()
+	op := o.with(rowBytes(in), widths(out))
+	op.Grid.Replicated += wholeBytes(in)
+	if n := call.Copies(); n > 0 {
+		op.Grid.Copies = 1 + n
+	}
+	return op
+}
+
+// with describes a call with so many bytes of inputs and of outputs per row.
+func (o gridOperation) with(in, out int64) chunked.Op {
+	return chunked.Op{Key: o.key, Family: o.key, Class: chunked.GridReduce, In: in, Scratch: out, Grid: o.grid}
+}
+
+// askGrid prepares an accumulation on the master and runs it as planned.
+func askGrid[R any](ctx context.Context, s *Scene, o gridOperation, opts []scene.CallOption,
+	prepare func(master *scene.Scene, opts []scene.CallOption) (*R, *scene.GridCall, error)) (*R, error) {
+	done, err := s.beginReady(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	r, call, err := prepare(s.master().scene, append(opts[:len(opts):len(opts)], scene.Unallocated()))
+	if err != nil {
+		return nil, err
+	}
+	to, info, err := options(call.Carried)
+	if err != nil {
+		return nil, err
+	}
+	op := o.of(call)
+	s.called(op, call.Lanes)
+	in := s.planInput(op, call.Lanes)
+	in.Begin, in.Hook = call.Begin, to != nil // which is refused
+	plan, err := chunked.BuildPlan(in)
+	if err != nil {
+		return nil, err
+	}
+	begin, rec := time.Now(), s.record(info, &plan)
+	err = s.runGrid(ctx, call, &plan, rec)
+	if info != nil {
+		info.fillGrid(call, &plan, time.Since(begin))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// runGrid allocates the result and runs the plan. A call without lanes is that of the plain
+// scene, whatever the plan is called.
+func (s *Scene) runGrid(ctx context.Context, call *scene.GridCall, plan *chunked.Plan, rec *recorder) error {
+	whole := plan.Kind.Whole() || call.Lanes == 0
+	if !whole {
+		if err := call.Cut(cuts(plan)); err != nil {
+			return err
+		}
+	}
+	if err := call.Allocate(); err != nil {
+		return s.master().fail("allocating the result", err)
+	}
+	if whole {
+		return rec.whole(call.Stream).end(call.Run()) // which abandons
+	}
+	if err := s.accumulate(ctx, call, plan, rec); err != nil {
+		return attach(err, call.Abandon())
+	}
+	return nil
+}
+
+// cuts are the lanes at which the chunks of a plan begin, in ascending order: each shard
+// lies behind those of the devices before.
+func cuts(plan *chunked.Plan) []int64 {
+	at := make([]int64, 0, len(plan.Chunks))
+	for k, shard := range plan.Shards {
+		for begin := shard.Begin; begin < shard.End; begin += plan.ChunkRows[k] {
+			at = append(at, begin)
+		}
+	}
+	return at
+}
+
+// fillGrid measures an accumulation that has been submitted. Its result has no rows.
+func (i *CallInfo) fillGrid(call *scene.GridCall, plan *chunked.Plan, took time.Duration) {
+	i.Submit = took
+	all, out := call.Columns()
+	in, acc := given(all), call.AccumulatorBytes()
+	i.MeasuredWireBytes = rowBytes(in) + widths(out)
+	i.HighWater = make([]int64, len(plan.Devices))
+	i.HighWater[0] = call.ResultBytes()
+	copied := plan.Transport == chunked.Copy || plan.Transport == chunked.Host
+	for k := 1; k < len(plan.Shards); k++ {
+		n := plan.Shards[k].Len()
+		if n == 0 {
+			continue
+		}
+		i.FromMaster += wholeBytes(in) + n*rowBytes(in)
+		i.ToMaster += acc + n*widths(out)
+		i.HighWater[k] = acc
+		if copied {
+			rows := min(plan.ChunkRows[k], n)
+			i.HighWater[k] += slotBytes(in, rows) + slotBytes(given(out), rows) + alignedWhole(in)
+			i.HighWater[0] = call.ResultBytes() + acc
+		}
+	}
+}

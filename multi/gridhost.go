@@ -1,0 +1,147 @@
+package multi
+
+import (
+	"context"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+)
+
+// exchange is the events, and for the Host transport the stream and the page-locked memory,
+// by which one remote exchanges rows and accumulators with the master. It is made when it
+// is first needed and kept: a wait captures the recording of its event when it is enqueued,
+// and calls submit one after the other.
+type exchange struct {
+	done *cuda.Event // the remote's stream has come so far
+
+	// Of the Host transport. up is a stream of the master, the other side is the remote's
+	// stream. One buffer in each direction is enough for work that takes longer than its
+	// copies; events say when it may be filled again.
+	up             *cuda.Stream
+	staged, copied *cuda.Event // inputs are in host memory, and have left it
+	sent, landed   *cuda.Event // outputs are in host memory, and have left it
+	end            *cuda.Event // of up, in a call that failed
+	in, out        *cuda.Pinned[uint8]
+}
+
+// prepare makes what a transport needs and does not exist yet.
+func (e *exchange) prepare(r, master *replica, t chunked.Transport) error {
+	if err := one(r.ctx, &e.done); err != nil || t != chunked.Host {
+		return err
+	}
+	return firstError([]error{
+		stream(master.ctx, &e.up), one(master.ctx, &e.staged), one(r.ctx, &e.copied),
+		one(r.ctx, &e.sent), one(master.ctx, &e.landed), one(master.ctx, &e.end),
+	})
+}
+
+// lease makes the host memory at least so large.
+func (e *exchange) lease(r *replica, in, out int64) error {
+	return firstError([]error{pin(&e.in, r.ctx, in, e.up, r.stream), pin(&e.out, r.ctx, out, e.up, r.stream)})
+}
+
+// exitOf is the event that marks the end of one of the streams after a failure.
+func (e *exchange) exitOf(st *cuda.Stream) *cuda.Event {
+	if st == e.up {
+		return e.end
+	}
+	return e.done
+}
+
+// toRemote enqueues on st, the remote's stream, the arrival of inputs of a chunk.
+func (e *exchange) toRemote(x *gridExecution, st *cuda.Stream, c chunked.Chunk, to, from []scene.RowColumn) error {
+	whole := int64(0)
+	if c.Seq == 0 {
+		if err := e.up.Wait(x.s.master().entry); err != nil {
+			return err
+		}
+		whole = wholeBytes(from)
+	}
+	if whole+rowBytes(from) == 0 {
+		return nil
+	}
+	if err := e.up.Wait(e.copied); err != nil {
+		return err
+	}
+	if whole > 0 {
+		if err := toHost(e.up, e.in, 0, from, true); err != nil {
+			return err
+		}
+	}
+	if err := toHost(e.up, e.in, whole, from, false); err != nil {
+		return err
+	}
+	if err := pass(e.up, st, e.staged); err != nil {
+		return err
+	}
+	if whole > 0 {
+		if err := fromHost(st, to, e.in, 0, true); err != nil {
+			return err
+		}
+	}
+	if err := fromHost(st, to, e.in, whole, false); err != nil {
+		return err
+	}
+	return st.Record(e.copied)
+}
+
+// toMaster enqueues on st the departure of outputs of a chunk, and on a stream of the
+// master their arrival.
+func (e *exchange) toMaster(st *cuda.Stream, to, from []scene.RowColumn) error {
+	if err := st.Wait(e.landed); err != nil {
+		return err
+	}
+	if err := toHost(st, e.out, 0, from, false); err != nil {
+		return err
+	}
+	if err := pass(st, e.up, e.sent); err != nil {
+		return err
+	}
+	if err := fromHost(e.up, to, e.out, 0, false); err != nil {
+		return err
+	}
+	return e.up.Record(e.landed)
+}
+
+// accumulator enqueues the way of an accumulator to the master, where callers goes on
+// behind it and behind all outputs.
+func (e *exchange) accumulator(st, callers *cuda.Stream, to, from cuda.Slice[uint8]) error {
+	for _, waits := range []*cuda.Stream{st, callers} { // for outputs of chunks
+		if err := waits.Wait(e.landed); err != nil {
+			return err
+		}
+	}
+	if err := cuda.CopyOutPinned(st, e.out, 0, from); err != nil {
+		return err
+	}
+	if err := pass(st, callers, e.sent); err != nil {
+		return err
+	}
+	if err := cuda.CopyInPinned(callers, to, e.out, 0); err != nil {
+		return err
+	}
+	return callers.Record(e.landed)
+}
+
+// pass makes one stream wait for the work of another so far.
+func pass(from, to *cuda.Stream, e *cuda.Event) error {
+	if err := from.Record(e); err != nil {
+		return err
+	}
+	return to.Wait(e)
+}
+
+func (e *exchange) close(r *replica) error {
+	if e == nil {
+		return nil
+	}
+	var errs []error
+	if e.up != nil { // its memory must not be freed under a copy
+		errs = append(errs, e.up.Synchronize(context.Background()), r.stream.Synchronize(context.Background()), e.up.Close())
+	}
+	for _, event := range []*cuda.Event{e.done, e.staged, e.copied, e.sent, e.landed, e.end} {
+		errs = append(errs, event.Close())
+	}
+	return firstError(append(errs, e.in.Close(), e.out.Close()))
+}
