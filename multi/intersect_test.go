@@ -26,7 +26,7 @@ func sizes(t *testing.T) (counts []int, rig *gputest.Rig) {
 func TestMultiSceneSameBits(t *testing.T) {
 	counts, rig := sizes(t)
 	rng := rand.New(rand.NewPCG(41, 42))
-	batches, perScene := 600, 60
+	batches, perScene := 300, 30
 	if testing.Short() {
 		batches, perScene = 40, 20
 	}
