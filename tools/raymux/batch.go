@@ -16,7 +16,7 @@ type batchJob struct {
 	rows  int64
 	bytes int64        // of the inputs
 	whole bool         // the operation needs the whole result on the device, and is never streamed
-	read  func() error // brings the inputs to host memory
+	read  func() error // brings the inputs to host memory; nil: they are there
 	trace func(e *engine, watch *stopwatch) ([]npy.Column, error)
 }
 
@@ -26,8 +26,10 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 		return p.planBatch(ctx, c, options, job)
 	}
 	watch := startWatch()
-	if err := job.read(); err != nil {
-		return err
+	if job.read != nil {
+		if err := job.read(); err != nil {
+			return err
+		}
 	}
 	meshes, err := p.readMeshes(ctx, c.meshes)
 	if err != nil {
@@ -115,6 +117,9 @@ func linkBytes(plan chunked.Plan) (in, back int64) {
 	for _, s := range plan.Shards[1:] {
 		in += s.Len() * plan.Op.In
 		back += s.Len() * plan.Op.Wire
+		if s.Len() > 0 {
+			back += plan.Op.Grid.Accumulator
+		}
 	}
 	return in, back
 }

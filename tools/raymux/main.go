@@ -52,6 +52,7 @@ func commands() []command {
 		{"intersect", "the closest hit of every ray", (*program).intersect},
 		{"visible", "whether the segments between pairs of points are free", (*program).visible},
 		{"reflect", "the chains of mirror reflections of every ray", (*program).reflect},
+		{"dfr-states", "the wedges of the meshes as states of a source, for dfr-direct, dfr-coherent and dfr-paths", (*program).dfrStates},
 		{"calibrate", "measure whether dividing an operation among the devices pays, and how", (*program).calibrate},
 		{"edge-records", "the edges of the meshes and the faces beside them", (*program).edgeRecords},
 		{"version", "what the program was built from", (*program).version},

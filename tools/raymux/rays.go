@@ -76,7 +76,8 @@ func (r *rayFiles) bytesPerRow() int64 {
 // rayJob is an operation on a batch of rays.
 type rayJob struct {
 	op    func(rayBytes int64) chunked.Op
-	whole bool // see batchJob
+	whole bool  // see batchJob
+	bytes int64 // of inputs beside the rays
 	trace func(e *engine, rays scene.Rays, watch *stopwatch) ([]npy.Column, error)
 }
 
@@ -89,7 +90,7 @@ func (p *program) traceRays(ctx context.Context, f *rayFlags, job rayJob) (err e
 	defer func() { err = errors.Join(err, files.close()) }()
 	var rays hostRays
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
-		op: job.op(files.bytesPerRow()), rows: files.rows, bytes: files.rows * files.bytesPerRow(), whole: job.whole,
+		op: job.op(files.bytesPerRow()), rows: files.rows, bytes: files.rows*files.bytesPerRow() + job.bytes, whole: job.whole,
 		read: func() (err error) {
 			rays, err = p.readRays(files)
 			return err

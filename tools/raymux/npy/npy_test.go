@@ -234,7 +234,7 @@ func rawHeader(text string, data []byte) []byte {
 	return append(append(b, text...), data...)
 }
 
-// The other types of values, byte by byte: NumPy reads these headers as int64, bool, uint32 and complex64, and a shape of
+// The other types of values, byte by byte: NumPy reads these headers as int64, bool, uint8, uint32 and complex64, and a shape of
 // no dimensions as a single value.
 func TestWritesOtherTypes(t *testing.T) {
 	const prefix = "\x93NUMPY\x01\x00\x76\x00"
@@ -245,6 +245,7 @@ func TestWritesOtherTypes(t *testing.T) {
 		{npy.Longs("", []int64{1, -2, 1 << 40}, 3), "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }",
 			"\x01\x00\x00\x00\x00\x00\x00\x00\xfe\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00\x00\x01\x00\x00"},
 		{npy.Bools("", []uint8{1, 0, 1, 1}, 2, 2), "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 2), }", "\x01\x00\x01\x01"},
+		{npy.Bytes("", []uint8{7, 255}, 2), "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", "\x07\xff"},
 		{npy.Uints("", []uint32{3, 1<<32 - 2}, 2), "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }", "\x03\x00\x00\x00\xfe\xff\xff\xff"},
 		{npy.Complexes("", []complex64{complex(1, -2), complex(0, .5)}, 1, 2), "{'descr': '<c8', 'fortran_order': False, 'shape': (1, 2), }",
 			"\x00\x00\x80\x3f\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x3f"},

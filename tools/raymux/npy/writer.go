@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// Column is a named array to be written. Make one with [Floats], [Complexes], [Ints], [Uints], [Longs] or [Bools]: the
-// product of shape is the number of values, which are in C order. No shape is a single value.
+// Column is a named array to be written. Make one with [Floats], [Complexes], [Ints], [Uints], [Longs], [Bytes] or [Bools]:
+// the product of shape is the number of values, which are in C order. No shape is a single value.
 type Column struct {
 	Name  string
 	Shape []int
@@ -47,6 +47,11 @@ func Complexes(name string, data []complex64, shape ...int) Column {
 // Longs is an int64 column.
 func Longs(name string, data []int64, shape ...int) Column {
 	return makeColumn(name, "<i8", 8, data, shape, func(b []byte, v int64) []byte { return binary.LittleEndian.AppendUint64(b, uint64(v)) })
+}
+
+// Bytes is a uint8 column.
+func Bytes(name string, data []uint8, shape ...int) Column {
+	return makeColumn(name, "|u1", 1, data, shape, func(b []byte, v uint8) []byte { return append(b, v) })
 }
 
 // Bools is a bool column; data is zeros and ones.

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/scene"
+)
+
+// dfrStates writes the wedge states of the edges of the meshes for one source.
+func (p *program) dfrStates(ctx context.Context, args []string) (err error) {
+	var f common
+	opts := scene.DfrStateOptions{SrcPower: 1}
+	most := int64(0)
+	fs := newFlagSet("dfr-states")
+	fs.common(&f)
+	fs.numbers("tx", "`x,y,z` of the source of the states, in metres (required); its power is 1", opts.Src[:])
+	fs.count("max-states", "write the first `N` states at most, in ascending order of their edges (default: all)", &most)
+	if err := fs.parse(p, args); err != nil {
+		return ignoreHelp(err)
+	}
+	if !fs.seen["tx"] {
+		return usagef("-tx is missing: give the position x,y,z of the source")
+	}
+	if err := f.check(p, columnNamesOf(writtenStates(&scene.DfrStates{}, 0, nil))); err != nil {
+		return err
+	}
+	if f.plan {
+		_, err := fmt.Fprintln(p.stdout, "dfr-states  one table, made once on the host; no rows are split")
+		return err
+	}
+	watch := startWatch()
+	meshes, err := p.readMeshes(ctx, f.meshes)
+	if err != nil {
+		return err
+	}
+	watch.lap("read")
+	e, err := p.openEngine(ctx, f.devices, f.backend, chunked.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
+	watch.lap("open")
+	p.progress("building")
+	if err := e.load(ctx, meshes); err != nil {
+		return err
+	}
+	watch.lap("build")
+	states, report, err := e.scene.Master().DfrStates(ctx, opts)
+	if err != nil {
+		return err
+	}
+	count := report.States
+	if most > 0 && int64(count) > most {
+		count = int(most)
+		p.note("-max-states %d: the first of %d states", most, report.States)
+	}
+	if report.Inconsistent > 0 {
+		p.note("%d %s of two faces with opposite orientation left out; orient the triangles of a mesh alike", report.Inconsistent,
+			plural(report.Inconsistent, "edge"))
+	}
+	columns := writtenStates(states, count, f.fields)
+	watch.lap("extract")
+	if err := p.write(ctx, f.out, columns); err != nil {
+		return err
+	}
+	watch.lap("write")
+	if f.info {
+		p.progress("")
+		fmt.Fprintf(p.stderr, "dfr-states  edges=%d states=%d (half planes %d, of three or more faces %d) flat=%d concave=%d inconsistent=%d closed=%d degenerate=%d\n"+
+			"devices: %s\ntime: %s\n", report.Edges, report.States, report.Boundary, report.NonManifold, report.Flat, report.Concave,
+			report.Inconsistent, report.Closed, report.Degenerate, e.describeDevices(), watch)
+	}
+	return nil
+}
