@@ -32,6 +32,7 @@ type kernels struct {
 	epc      once[*epcKernels]
 	reflGrid once[*reflGridKernels]
 	words    once[*wordKernels]
+	dfrPaths once[*dfrPathKernels]
 }
 
 func loadKernels(c *cuda.Context) (*kernels, error) {
@@ -123,6 +124,9 @@ func (k *kernels) close() error {
 	}
 	if reflGrid, made := k.reflGrid.take(); made {
 		first = firstError(first, reflGrid.module.Close())
+	}
+	if dfrPaths, made := k.dfrPaths.take(); made {
+		first = firstError(first, dfrPaths.module.Close())
 	}
 	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.visibility, k.reflect} {
 		if m != nil {

@@ -105,6 +105,12 @@ type finisher interface {
 	finish(s *Scene, sc cuda.Scope, st *cuda.Stream) error
 }
 
+// tailed is a query whose result has values that belong to no row: so many bytes, which
+// place gets as one more column.
+type tailed interface {
+	tail() int64
+}
+
 // numbered is a query that knows its rows by their numbers, not by columns alone.
 type numbered interface {
 	// from is the same question, with the same result, whose row 0 is row first of this.
@@ -181,7 +187,7 @@ func (c *Call) prepare(q query, o callOptions) error {
 // Allocate gives the result of the call its memory, if it is not large enough yet.
 func (c *Call) Allocate() error {
 	b := c.query.result().memory()
-	starts, err := b.reserve(c.scene, c.Stream, c.Rows, c.query.layout())
+	starts, err := b.reserveColumns(c.scene, c.Stream, c.Rows, c.sizes(c.Rows))
 	if err != nil {
 		return err
 	}
@@ -204,8 +210,17 @@ func (c *Call) RowBytes() (n int64) {
 
 // PartBytes is how much memory Part needs for so many rows.
 func (c *Call) PartBytes(rows int64) int64 {
-	_, bytes := columnStarts(rows, c.query.layout())
+	_, bytes := sizedStarts(c.sizes(rows))
 	return bytes
+}
+
+// sizes is the bytes of the columns of a result of so many rows.
+func (c *Call) sizes(rows int64) []int64 {
+	sizes := columnSizes(rows, c.query.layout())
+	if t, ok := c.query.(tailed); ok {
+		sizes = append(sizes, t.tail())
+	}
+	return sizes
 }
 
 // Part is the call for rows [begin, begin+count) of c alone: row 0 of its columns is row

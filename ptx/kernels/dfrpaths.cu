@@ -1,0 +1,199 @@
+// Paths over one edge, a row for every transmitter, receiver and state. A row is a
+// function of its number; its ids and the number of valid rows follow on the caller's
+// device.
+
+#include "blocksum.cuh"
+#include "utdlane.cuh"
+
+struct DfrPathsParams {
+    LaneCall lanes;
+    const float* tx;           // [transmitters, 3]
+    const float* rx;           // [receivers, 3]
+    const float* power;        // of each transmitter, or null: 1
+    const float* polarization; // of all or each of them, or null: x
+    const u8* active;          // of each state
+    u8* status;
+    float* delay;
+    float* field; // [rows, 6]
+    float* point; // [rows, 3]
+    i64 first;    // number of row 0 of the columns
+    i64 row_begin;
+    i64 count;
+    u32 receivers, states;
+    u32 polarization_step; // 3: one for every transmitter
+};
+
+// What the number of a row, which is below 2^31, says.
+struct RowPlace {
+    u32 tx, rx, state;
+};
+
+__device__ __forceinline__ RowPlace row_place(i64 number, u32 receivers, u32 states)
+{
+    const u32 pair = (u32)number / states;
+    return RowPlace{pair / receivers, pair % receivers, (u32)number % states};
+}
+
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 4) trace_dfr_paths(const __grid_constant__ DfrPathsParams p)
+{
+    trace_begin();
+    const i64 at = launch_row();
+    if (at >= p.count) {
+        return;
+    }
+    const i64 row = p.row_begin + at;
+    const RowPlace place = row_place(p.first + row, p.receivers, p.states);
+    LaneResult out;
+    u32 status = LANE_INACTIVE;
+    if (p.active[place.state]) {
+        const f32x3 polarization =
+            p.polarization ? load3(p.polarization + (i64)place.tx * p.polarization_step, 0) : f32x3{1.0f, 0.0f, 0.0f};
+        status = run_lane(out, p.lanes, place.state, load3(p.tx, place.tx), load3(p.rx, place.rx), polarization,
+                          p.power ? p.power[place.tx] : 1.0f);
+    }
+    const bool valid = status == LANE_VALID;
+    p.status[row] = (u8)status;
+    p.delay[row] = valid ? out.delay : f32_inf();
+    store3(p.point, row, valid ? out.point : f32x3{0.0f, 0.0f, 0.0f});
+#pragma unroll
+    for (u32 k = 0; k < 6; k++) {
+        p.field[6 * row + k] = valid ? out.field[k] : 0.0f;
+    }
+}
+
+// The ids of rows.
+struct DfrIdsParams {
+    const State* states_table;
+    const u8* status;
+    i32* tx;
+    i32* rx;
+    i32* edge;
+    i64 first;
+    i64 row_begin;
+    i64 count;
+    u32 receivers, states;
+};
+
+extern "C" __global__ void dfr_path_ids(const __grid_constant__ DfrIdsParams p)
+{
+    const i64 at = launch_row();
+    if (at >= p.count) {
+        return;
+    }
+    const i64 row = p.row_begin + at;
+    const RowPlace place = row_place(p.first + row, p.receivers, p.states);
+    const bool valid = p.status[row] == LANE_VALID;
+    p.tx[row] = valid ? (i32)place.tx : -1;
+    p.rx[row] = valid ? (i32)place.rx : -1;
+    p.edge[row] = valid ? p.states_table[place.state].edge : -1;
+}
+
+// Rows that one block counts and moves.
+#define PATH_THREADS 256
+#define PATH_TILE 2048
+
+struct CountPathsParams {
+    const u8* status;
+    u32* totals; // valid rows of each tile
+    i64 count;
+};
+
+extern "C" __global__ void __launch_bounds__(PATH_THREADS) count_dfr_paths(const __grid_constant__ CountPathsParams p)
+{
+    __shared__ u32 sums[PATH_THREADS / 32];
+    const i64 first = (i64)blockIdx.x * PATH_TILE + threadIdx.x;
+    u32 own = 0;
+    for (u32 k = 0; k < PATH_TILE; k += PATH_THREADS) {
+        own += first + k < p.count && p.status[first + k] == LANE_VALID;
+    }
+    const u32 before = sum_before(own, sums);
+    if (threadIdx.x == PATH_THREADS - 1) {
+        p.totals[blockIdx.x] = before + own;
+    }
+}
+
+// One block replaces totals by the sums of those before them.
+struct SumPathsParams {
+    u32* totals;
+    i64* total; // of all
+    i64 tiles;
+};
+
+extern "C" __global__ void __launch_bounds__(PATH_THREADS) sum_dfr_paths(const __grid_constant__ SumPathsParams p)
+{
+    __shared__ u32 sums[PATH_THREADS / 32];
+    __shared__ u32 end;
+    u32 before = 0;
+    for (i64 first = 0; first < p.tiles; first += PATH_THREADS) {
+        const i64 i = first + threadIdx.x;
+        const u32 value = i < p.tiles ? p.totals[i] : 0;
+        const u32 sum = before + sum_before(value, sums);
+        if (i < p.tiles) {
+            p.totals[i] = sum;
+        }
+        if (threadIdx.x == PATH_THREADS - 1) {
+            end = sum + value;
+        }
+        __syncthreads();
+        before = end;
+    }
+    if (threadIdx.x == 0) {
+        *p.total = before;
+    }
+}
+
+// What a row is made of before it has ids.
+struct PathColumns {
+    u8* status;
+    float* delay;
+    float* field;
+    float* point;
+};
+
+// Moves valid rows to the front, in their order, and the others behind them.
+struct MovePathsParams {
+    PathColumns from, to;
+    i32* tx;
+    i32* rx;
+    i32* edge;
+    const State* states_table;
+    const u32* totals; // of the tiles before each tile
+    const i64* total;
+    i64 count;
+    u32 receivers, states;
+};
+
+extern "C" __global__ void __launch_bounds__(PATH_THREADS) move_dfr_paths(const __grid_constant__ MovePathsParams p)
+{
+    __shared__ u32 sums[PATH_THREADS / 32];
+    __shared__ u32 end;
+    const i64 tile = (i64)blockIdx.x * PATH_TILE;
+    u32 before = p.totals[blockIdx.x]; // valid rows
+    for (u32 k = 0; k < PATH_TILE; k += PATH_THREADS) {
+        const i64 row = tile + k + threadIdx.x;
+        const bool present = row < p.count;
+        const u32 status = present ? p.from.status[row] : LANE_INACTIVE;
+        const bool valid = status == LANE_VALID;
+        const u32 mine = before + sum_before(valid, sums);
+        if (threadIdx.x == PATH_THREADS - 1) {
+            end = mine + valid;
+        }
+        if (present) {
+            const i64 to = valid ? mine : *p.total + (row - mine);
+            p.to.status[to] = (u8)status;
+            p.to.delay[to] = p.from.delay[row];
+            for (u32 i = 0; i < 6; i++) {
+                p.to.field[6 * to + i] = p.from.field[6 * row + i];
+            }
+            for (u32 i = 0; i < 3; i++) {
+                p.to.point[3 * to + i] = p.from.point[3 * row + i];
+            }
+            const RowPlace place = row_place(row, p.receivers, p.states);
+            p.tx[to] = valid ? (i32)place.tx : -1;
+            p.rx[to] = valid ? (i32)place.rx : -1;
+            p.edge[to] = valid ? p.states_table[place.state].edge : -1;
+        }
+        __syncthreads();
+        before = end;
+    }
+}
