@@ -15,25 +15,34 @@ import (
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/cuda/wrap"
 	"github.com/raymux/raymux/offload"
 	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/gputest"
 )
 
-// How long TestMultiStressMixedUse runs. Half an hour under the race detector:
+// How long TestMultiStressMixedUse runs. Half an hour under the race detector, and five
+// minutes on two GPUs:
 //
 //	go test -race ./multi -run TestMultiStressMixedUse -stress 30m -timeout 1h
+//	RAYMUX_TEST_DEVICES=0,1 go test ./multi -run TestMultiStressMixedUse -stress 5m
 var stressFor = flag.Duration("stress", time.Second, "how long to use a set from many goroutines")
 
 // 16 goroutines ask whole and streamed questions of every operation, leave streams, cancel
-// and fail, while another one updates the geometry. Every answer is right, and in the end
-// nothing has grown.
+// and fail, while another one updates the geometry and changes the transport. Every answer
+// is right, and in the end nothing has grown.
 func TestMultiStressMixedUse(t *testing.T) {
 	rng := rngOf(7)
-	drv, _, ledger := emulator(t, 3)
+	n := gputest.UpTo(3)
+	var ledger *wrap.Ledger
+	rig := gputest.Open(t, n, func(api cuapi.API) cuapi.API {
+		ledger = wrap.NewLedger(api)
+		return ledger
+	})
 	m := room(rng)
-	s := quick(t, drv, []int{0, 1, 2}, anyFloor(2, 1, 1))
+	s := quick(t, rig.Driver, ordinals(rig, n), anyFloor([]float64{2, 1, 1}[:n]...))
 	build(t, s, m)
-	s.transport = chunked.Copy
 	st, err := s.Context().NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, st.Close()) }()
@@ -43,6 +52,7 @@ func TestMultiStressMixedUse(t *testing.T) {
 		want = append(want, q.answerOf(t, s))
 	}
 	s.opts.ChunkRays = 6
+	inUse := poolUse(s)
 	fail := func(format string, args ...any) { t.Errorf(format, args...) }
 	use := func(ctx context.Context, rng *rand.Rand) {
 		k := rng.IntN(len(qs))
@@ -101,12 +111,17 @@ func TestMultiStressMixedUse(t *testing.T) {
 	for time.Now().Before(until) {
 		require.NoError(t, s.UpdateMeshVertices(0, m.Vertices)) // the same: answers stay
 		require.NoError(t, s.Sync(bg))
+		done, err := s.begin(bg)
+		require.NoError(t, err)
+		s.transport = chunked.Transport(1 + rng.IntN(3))
+		done()
 	}
 	wg.Wait()
 	before := ledger.Total()
 	use(bg, rng)
 	require.LessOrEqual(t, ledger.Total().Events, before.Events+2)
 	require.Equal(t, before.Streams, ledger.Total().Streams)
+	require.Equal(t, inUse, poolUse(s))
 }
 
 func asStream(err error, told **offload.StreamError) bool {
