@@ -67,8 +67,9 @@ type EPCPath struct {
 	Points   [][3]float64 // reflections
 	Normals  [][3]float64
 	Resolved []int32
-	// PTol is how far the points of single precision may be off, and LengthTol the length.
-	PTol, LengthTol float64
+	// PTol is how far the points of single precision may be off, PlaneTol how far from their
+	// planes, and LengthTol how far off the length may be.
+	PTol, PlaneTol, LengthTol float64
 	// Ambiguous rows may be answered otherwise in single precision; Why says which margin
 	// is small.
 	Ambiguous bool
@@ -145,7 +146,7 @@ func (o *Oracle) epcPlanes(planes []epcPlane, row *EPCRow) int {
 			return 3
 		}
 		q.n = scaled(q.n, 1/math.Sqrt(dot(q.n, q.n)))
-		q.nTol = 8 * ulp * (1 + thin)
+		q.nTol = 4 * ulp * (1 + thin)
 		planes[b] = q
 	}
 	return 0
@@ -159,7 +160,7 @@ func (path *EPCPath) fold(planes []epcPlane, row *EPCRow) int {
 		from := sub(images[len(images)-1], q.p)
 		image := mirror(images[len(images)-1], dot(from, q.n), q.n)
 		images = append(images, image)
-		tols = append(tols, tols[len(tols)-1]+4*q.nTol*math.Sqrt(dot(from, from))+16*ulp*(inf(image)+q.size))
+		tols = append(tols, tols[len(tols)-1]+2*q.nTol*math.Sqrt(dot(from, from))+6*ulp*(inf(image)+q.size))
 		path.Normals = append(path.Normals, q.n)
 	}
 	path.Points = make([][3]float64, len(planes))
@@ -170,15 +171,18 @@ func (path *EPCPath) fold(planes []epcPlane, row *EPCRow) int {
 		length := math.Sqrt(dot(w, w))
 		den := dot(w, q.n)
 		least := math.Max(length, math.Max(epsilon(inf(image)), epsilon(inf(end))))
-		off := imageTol + endTol + 16*ulp*(inf(image)+inf(end)+q.size) + q.nTol*length
+		rounding := 6*ulp*(inf(image)+inf(end)+q.size) + q.nTol*length
+		off := imageTol + endTol + rounding
 		if math.Abs(math.Abs(den)-1e-7*least) <= 2*off {
 			path.doubt("bounce %d: nearly parallel", b)
 		}
 		if math.Abs(den) <= 1e-7*least {
 			return 4
 		}
-		// A shift along the normal moves the point by the shift over the cosine.
-		off = (off + q.nTol*math.Sqrt(dot(sub(image, q.p), sub(image, q.p)))) * length / math.Abs(den)
+		// A shift along the normal moves the point by the shift over the cosine, but not out
+		// of its plane.
+		off *= length / math.Abs(den)
+		path.PlaneTol = math.Max(path.PlaneTol, rounding)
 		s := dot(sub(q.p, image), q.n) / den
 		if margin := 2*off/length + 1e-6; math.Abs(s+1e-4) <= margin || math.Abs(s-1-1e-4) <= margin {
 			path.doubt("bounce %d: at an end of its segment", b)
@@ -219,7 +223,7 @@ func (o *Oracle) locate(path *EPCPath, seq []int32, rules *EPCRules) int {
 	for b := path.Bounces - 1; b >= 0; b-- {
 		path.Resolved[b] = -1
 		for _, f := range rules.candidates(seq[b]) {
-			inside, certain := o.tri[f].holds(path.Points[b], path.PTol, float64(rules.PlaneTolerance))
+			inside, certain := o.tri[f].holds(path.Points[b], path.PTol, path.PlaneTol, float64(rules.PlaneTolerance))
 			if !certain {
 				path.doubt("bounce %d: at a border of triangle %d", b, f)
 			}
@@ -235,22 +239,23 @@ func (o *Oracle) locate(path *EPCPath, seq []int32, rules *EPCRules) int {
 	return 0
 }
 
-// holds reports whether a point that may be off lies on the triangle.
-func (t *triangle) holds(x [3]float64, off, tolerance float64) (inside, certain bool) {
+// holds reports whether a point that may be off, and off its plane, lies on the triangle.
+func (t *triangle) holds(x [3]float64, off, planeOff, tolerance float64) (inside, certain bool) {
 	a, c, f := dot(t.e1, t.e1), dot(t.e1, t.e2), dot(t.e2, t.e2)
 	d := a*f - c*c
 	if d <= 1e-14*a*f {
 		return false, d < 1e-15*a*f
 	}
 	g := sub(x, t.v0)
-	off += 16 * ulp * (inf(x) + t.size)
 	thin := math.Sqrt(a * f / d)
+	rounding := 4 * ulp * (inf(x) + t.size + thin*math.Sqrt(dot(g, g)))
+	off += rounding
+	planeOff += rounding
 	distance := math.Abs(dot(g, t.n)) / math.Sqrt(d)
 	reach := tolerance * math.Max(1, math.Sqrt(math.Max(a, f)))
-	planeOff := off + 8*ulp*thin*math.Sqrt(dot(g, g))
 	u, v := (f*dot(g, t.e1)-c*dot(g, t.e2))/d, (a*dot(g, t.e2)-c*dot(g, t.e1))/d
 	// A length over the smallest altitude is a barycentric.
-	slack := (off+8*ulp*thin*math.Sqrt(dot(g, g)))*math.Sqrt(math.Max(math.Max(a, f), a+f-2*c)/d) + 1e-6
+	slack := off*math.Sqrt(math.Max(math.Max(a, f), a+f-2*c)/d) + 1e-6
 	least := math.Min(math.Min(u, v), 1-u-v) + 1e-4
 	inside = distance <= reach && least >= 0
 	switch {
