@@ -16,8 +16,6 @@ struct c64x3 {
     c64 x, y, z;
 };
 
-__device__ __forceinline__ bool is_finite(c64 a) { return is_finite(a.re) && is_finite(a.im); }
-
 __device__ __forceinline__ c64 add(c64 a, c64 b) { return c64{add(a.re, b.re), add(a.im, b.im)}; }
 __device__ __forceinline__ c64 sub(c64 a, c64 b) { return c64{sub(a.re, b.re), sub(a.im, b.im)}; }
 __device__ __forceinline__ c64 mul(c64 a, double s) { return c64{mul(a.re, s), mul(a.im, s)}; }

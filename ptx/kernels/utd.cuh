@@ -123,9 +123,10 @@ __device__ __forceinline__ UtdStatus utd_path(UtdPath& path, const Wedge& w, f64
     const double z = sub(dot(to, w.direction), z_s);
     path.length = root(fmadd(rho, rho, mul(z, z)));
     const double inverse = quot(1.0, path.length);
-    const double part = quot(rho_s, rho);
+    const double share = quot(1.0, rho);
+    const double part = mul(rho_s, share);
     path.source_length = mul(part, path.length);
-    path.target_length = mul(quot(rho_t, rho), path.length);
+    path.target_length = mul(mul(rho_t, share), path.length);
     path.sin_b = mul(rho, inverse);
     if (!(path.sin_b >= UTD_TINY) || !(path.source_length > UTD_NEAR) || !(path.target_length > UTD_NEAR)) {
         return UTD_DEGENERATE;
@@ -192,13 +193,8 @@ struct UtdReflection {
     c64 te, tm;
 };
 
-__device__ __forceinline__ c64 utd_ratio(double gain, c64 numerator, c64 denominator)
-{
-    const c64 r = mul(quot(numerator, denominator), gain);
-    return is_finite(r) ? r : c64{0.0, 0.0};
-}
-
-// At the cosine c of the angle of incidence.
+// At the cosine c of the angle of incidence. Parameters in single precision leave every
+// value finite.
 __device__ __forceinline__ UtdReflection utd_reflection(const UtdFace& f, double c)
 {
     if (f.conducts) {
@@ -208,7 +204,7 @@ __device__ __forceinline__ UtdReflection utd_reflection(const UtdFace& f, double
     const c64 q = root_below(c64{fmadd(c, c, fmadd(f.mu, f.eta.re, -1.0)), mul(f.mu, f.eta.im)});
     const c64 m = {mul(f.mu, c), 0.0};
     const c64 e = mul(f.eta, c);
-    return UtdReflection{utd_ratio(f.gain, sub(m, q), add(m, q)), utd_ratio(f.gain, sub(e, q), add(e, q))};
+    return UtdReflection{mul(quot(sub(m, q), add(m, q)), f.gain), mul(quot(sub(e, q), add(e, q)), f.gain)};
 }
 
 // The 2x2 operator of a face in the order (phi, beta): [[phi, cross], [-cross, beta]].

@@ -25,10 +25,10 @@ func relative(t *testing.T, want, have, margin float64, about ...any) {
 func TestElementaryFunctions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(631, 1))
 	var in []utdcheck.Values
-	// The quarters of a turn, and zeros of either sign.
-	for i := range 9 {
-		sin, cos := math.Sincos(float64(i) * math.Pi / 4)
-		in = append(in, utdcheck.Values{Turns: float64(i) / 8, Radians: float64(i) * math.Pi / 4, X: cos, Y: sin})
+	// The eighths of a turn, and zeros of either sign.
+	eighths := []float64{0, math.Pi / 4, math.Pi / 2, 3 * math.Pi / 4, math.Pi, 5 * math.Pi / 4, 3 * math.Pi / 2, 7 * math.Pi / 4}
+	for i, v := range [][2]float64{{1, 0}, {1, 1}, {0, 1}, {-1, 1}, {-1, 0}, {-1, -1}, {0, -1}, {1, -1}} {
+		in = append(in, utdcheck.Values{Turns: float64(i) / 8, Radians: eighths[i], X: v[0], Y: v[1]})
 	}
 	zero := math.Copysign(0, -1)
 	for _, v := range [][2]float64{{1, 0}, {1, zero}, {-1, 0}, {-1, zero}, {0, 1}, {0, -1}, {zero, 1}, {0, 0}, {zero, zero}} {
@@ -66,6 +66,9 @@ func TestElementaryFunctions(t *testing.T) {
 			assert.InDelta(t, angle, got.Angle, 12*ulp, "angle of (%g, %g)", v.X, v.Y)
 		default:
 			relative(t, angle, got.Angle, 5*ulp, v.X, v.Y)
+		}
+		if i < len(eighths) {
+			assert.Equal(t, eighths[i], got.Angle)
 		}
 		assert.True(t, got.Angle >= 0 && got.Angle <= 2*math.Pi)
 	}
@@ -248,6 +251,24 @@ func TestStatuses(t *testing.T) {
 			largest := wavelength / (4 * math.Pi * got.Path.Length)
 			assert.LessOrEqual(t, distance(f.E, value(got.Field)), fit*largest, "case %d", i)
 		}
+	}
+}
+
+// The loss of a medium that does not conduct is zero at any wavelength.
+func TestMediaWithoutLoss(t *testing.T) {
+	rows, _ := blocks()
+	for i := range rows {
+		rows[i].Medium0.Sigma, rows[i].MediumN.Sigma = 0, 0
+	}
+	rows = append(rows, rows...)
+	for i := range rows[8:] {
+		rows[8+i].LossPerSigma = math.Inf(1)
+	}
+	got := utdcheck.Field(t, stream(t), rows)
+	for i := range 8 {
+		_, _, f := expected(rows[i])
+		assert.LessOrEqual(t, distance(f.E, value(got[i].Field)), fit*norm(f.E)+1e-16)
+		assert.Equal(t, got[i], got[8+i])
 	}
 }
 
