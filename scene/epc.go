@@ -95,13 +95,13 @@ type EPCFieldOptions struct {
 // result of that size, which has 7 + 32 Bounces bytes per row. The first call loads the
 // kernels.
 func (s *Scene) TraceReflEPC(ctx context.Context, rows EPCRows, options EPCOptions, opts ...CallOption) (*EPCPaths, error) {
-	return ask(ctx, s, func() (*EPCPaths, *Call, error) { return s.prepareEPC(rows, options, opts) })
+	return ask(ctx, s, func() (*EPCPaths, *Call, error) { return s.prepareEPC(ctx, rows, options, opts) })
 }
 
 // PrepareReflEPC does all of TraceReflEPC that precedes the launches. For schedulers,
 // which copy the groups to the devices of all searches.
 func (s *Scene) PrepareReflEPC(ctx context.Context, rows EPCRows, options EPCOptions, opts ...CallOption) (*EPCPaths, *Call, error) {
-	return prepared(ctx, s, func() (*EPCPaths, *Call, error) { return s.prepareEPC(rows, options, opts) })
+	return prepared(ctx, s, func() (*EPCPaths, *Call, error) { return s.prepareEPC(ctx, rows, options, opts) })
 }
 
 // TraceReflEPCField is TraceReflEPC, and the field at the receiver that arrives over the
@@ -115,24 +115,24 @@ func (s *Scene) PrepareReflEPC(ctx context.Context, rows EPCRows, options EPCOpt
 // Stream, errors and cost are as for TraceReflEPC, without launches of its own; the result
 // has 30 + 4 Bounces bytes per row, and with IncludePaths 1 + 28 Bounces more.
 func (s *Scene) TraceReflEPCField(ctx context.Context, rows EPCRows, options EPCFieldOptions, opts ...CallOption) (*EPCFields, error) {
-	return ask(ctx, s, func() (*EPCFields, *Call, error) { return s.prepareEPCField(rows, options, opts) })
+	return ask(ctx, s, func() (*EPCFields, *Call, error) { return s.prepareEPCField(ctx, rows, options, opts) })
 }
 
 // PrepareReflEPCField does all of TraceReflEPCField that precedes the launches. For
 // schedulers, which copy the groups to the devices of all searches.
 func (s *Scene) PrepareReflEPCField(ctx context.Context, rows EPCRows, options EPCFieldOptions, opts ...CallOption) (*EPCFields, *Call, error) {
-	return prepared(ctx, s, func() (*EPCFields, *Call, error) { return s.prepareEPCField(rows, options, opts) })
+	return prepared(ctx, s, func() (*EPCFields, *Call, error) { return s.prepareEPCField(ctx, rows, options, opts) })
 }
 
-func (s *Scene) prepareEPC(rows EPCRows, options EPCOptions, opts []CallOption) (*EPCPaths, *Call, error) {
+func (s *Scene) prepareEPC(ctx context.Context, rows EPCRows, options EPCOptions, opts []CallOption) (*EPCPaths, *Call, error) {
 	q, n, err := s.newEPCQuery("TraceReflEPC", rows, options)
 	if err != nil {
 		return nil, nil, err
 	}
-	return prepareEPCQuery[EPCPaths](q, s, n, opts)
+	return prepareEPCQuery[EPCPaths](ctx, q, s, n, opts)
 }
 
-func (s *Scene) prepareEPCField(rows EPCRows, options EPCFieldOptions, opts []CallOption) (*EPCFields, *Call, error) {
+func (s *Scene) prepareEPCField(ctx context.Context, rows EPCRows, options EPCFieldOptions, opts []CallOption) (*EPCFields, *Call, error) {
 	const op = "TraceReflEPCField"
 	if err := checkWavelength(op, options.Wavelength); err != nil {
 		return nil, nil, err
@@ -161,7 +161,7 @@ func (s *Scene) prepareEPCField(rows EPCRows, options EPCFieldOptions, opts []Ca
 	}
 	q.in[epcPolarization] = rowColumn(options.Polarization, width)
 	q.field = f
-	return prepareEPCQuery[EPCFields](q, s, n, opts)
+	return prepareEPCQuery[EPCFields](ctx, q, s, n, opts)
 }
 
 // newEPCQuery checks a batch and returns its number of rows, without a driver call.
@@ -219,7 +219,7 @@ func checkOptional[T cuda.Scalar](s *Scene, op, arg string, v cuda.Slice[T], n, 
 func prepareEPCQuery[R any, P interface {
 	*R
 	epcResult
-}](q *epcQuery, s *Scene, n int64, opts []CallOption) (P, *Call, error) {
+}](ctx context.Context, q *epcQuery, s *Scene, n int64, opts []CallOption) (P, *Call, error) {
 	c, o, err := s.begin(q.op, n, opts)
 	if err != nil {
 		return nil, nil, err
@@ -227,6 +227,12 @@ func prepareEPCQuery[R any, P interface {
 	out, err := resultFor[R, P](q.op, c, o, q.in[:])
 	if err != nil {
 		return nil, nil, err
+	}
+	if n > 0 {
+		// Which may wait, better outside of the order of queries.
+		if _, err := s.tracer(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
 	q.to = out
 	if err := c.prepare(q, o); err != nil {

@@ -161,6 +161,21 @@ func (c *epcCase) check(t *testing.T, got epcTable, row int) {
 	}
 }
 
+// The longest rows, between parallel mirrors: the image lies 16 m above the source.
+func TestEPCLongest(t *testing.T) {
+	m := meshTwo()
+	r := build(t, m)
+	b := newEPCBatch(scene.MaxEPCBounces, epcRow(vec{-2, -5, .5}, vec{2, -5, 1.5}, 0, 2, 0, 2, 0, 2, 0, 2), epcRow(vec{-2, -5, .5}, vec{2, -5, 1.5}))
+	got := r.paths(b)
+	requireCanonical(t, oracle.NewCanonical(m.Vertices, m.Faces), b, got)
+	require.EqualValues(t, []uint8{scene.MaxEPCBounces, 0}, got.count)
+	closeTo(t, math.Sqrt(4*4+15*15), got.length[0])
+	for k := range scene.MaxEPCBounces { // planes are 2 m apart, and points evenly spread
+		closeTo(t, -2+4*(.5+2*float64(k))/15, got.points[3*k])
+		closeTo(t, float64(k%2)*2, got.points[3*k+2])
+	}
+}
+
 // The fields of the table. All components but those that are given are zero.
 func TestEPCFieldTable(t *testing.T) {
 	x, y, z := vec{1, 0, 0}, vec{0, 1, 0}, vec{0, 0, 1}
