@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/emu"
+	"github.com/raymux/raymux/tests/gputest"
 	"github.com/raymux/raymux/tests/oracle"
 	"github.com/raymux/raymux/tests/utdcheck"
 )
@@ -294,5 +297,40 @@ func TestContinuity(t *testing.T) {
 		motion := 2 * shift * 4 * 2 * math.Pi / r.Wavelength
 		largest := r.Wavelength / (4 * math.Pi * length)
 		assert.LessOrEqual(t, distance(total[0], total[1]), (4*motion+4*fit)*largest, "row %d: %v", i, angles[i])
+	}
+}
+
+// A row is the same bits on every device, and in any place of a batch.
+func TestSameBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(626, 1))
+	count := 400
+	if gputest.Native() {
+		count = 1 << 13
+	}
+	var rows, shuffled []utdcheck.Row
+	for range count {
+		r := randomMotion(rng, 10).row(randomRow(rng))
+		r.EdgeMode = rng.Uint32N(2)
+		rows = append(rows, r)
+	}
+	order := rng.Perm(count)
+	for _, i := range order {
+		shuffled = append(shuffled, rows[i])
+	}
+	api, err := emu.New(1)
+	require.NoError(t, err)
+	driver, err := cuda.OpenAPI(api)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, driver.Close()) }()
+	c, err := driver.Devices()[0].Retain()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	st, err := c.NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+
+	got := utdcheck.Field(t, stream(t), rows)
+	for k, want := range utdcheck.Field(t, st, shuffled) {
+		require.Equal(t, want, got[order[k]], "row %d", order[k])
 	}
 }
