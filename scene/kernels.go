@@ -32,6 +32,7 @@ type kernels struct {
 	epc      once[*epcKernels]
 	reflGrid once[*reflGridKernels]
 	words    once[*wordKernels]
+	accumDfr once[*accumDfrKernels]
 	dfrPaths once[*dfrPathKernels]
 }
 
@@ -112,6 +113,9 @@ func (k *kernels) close() error {
 	}
 	if sort, made := k.sort.take(); made {
 		first = firstError(first, sort.module.Close())
+	}
+	if accum, made := k.accumDfr.take(); made {
+		first = firstError(first, accum.module.Close())
 	}
 	if words, made := k.words.take(); made {
 		first = firstError(first, words.module.Close())

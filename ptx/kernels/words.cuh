@@ -49,8 +49,8 @@ __device__ __forceinline__ void add_to_words(i64* words, float c)
     add_word(words + p.i + 1, c < 0.0f ? -(i64)p.high : (i64)p.high);
 }
 
-// The sum, rounded once where the carries of 32 bits settle.
-__device__ __forceinline__ float read_words(const i64* words)
+// The sum: words that other threads may just have added to, with their carries settled.
+__device__ __forceinline__ float read_words(const volatile i64* words)
 {
     i64 w[WORDS];
 #pragma unroll

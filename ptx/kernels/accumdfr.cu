@@ -1,0 +1,315 @@
+// AccumDfrDirect: the scalar model of diffraction at edges, summed over random lanes into
+// the cells of a grid. Lane l with the state s = l mod S and the cell c = l/S mod C belongs
+// to the pair c*S + s. A thread keeps to one pair: state, cell, target and weight do not
+// change, and its sums stay in registers.
+
+#include "dfrlane.cuh"
+#include "medium.cuh"
+#include "trace.cuh"
+#include "words.cuh"
+
+// Counters of an accumulator, behind the words of all cells.
+enum { ACCEPTED, HIDDEN, REJECTED, INACTIVE, COUNTERS };
+
+// The result of an accumulator.
+struct DfrReadout {
+    const i64* words;
+    const i64* counters;
+    float* power;
+    i64* counts; // Direct, Keller, VisRejects, UTDRejects, EdgeUses, InactiveLanes
+    i64 cells;
+    i64 azimuths; // 1: lanes have an azimuth instead of a cell
+};
+
+struct AccumDfrParams {
+    const Node* pool;
+    const Leg* legs;
+    const State* states;
+    const u8* active; // of every state, or of all; may be null
+    i64* words;       // of the cells, or of copies of them
+    i64* counters;
+    u32* ticket;      // null: others read the accumulator
+    Media media;      // without rows: none
+    double factor;    // (lambda/(4 pi))^2 times the area of a cell
+    Cells cells;
+    float per_area;   // 1 / the area of a cell
+    u32 key;          // of positions on the edge
+    u32 azimuth_key;
+    u32 states_count;
+    u32 active_count;
+    u32 pairs;    // at most the lanes of the whole call; by azimuth: states
+    u32 per_pair; // lanes of the whole call of every pair,
+    u32 one_more; // and one more of the pairs below this
+    u32 begin;    // lanes of the launch
+    u32 lanes;
+    u32 visited;  // pairs that have lanes in the launch
+    u32 group;    // threads of a pair: a multiple of 32, or a power of two
+    u32 copies;   // of the cells, a power of two
+    DfrReadout readout;
+};
+
+// Sums of positive values in three of the words of a cell. Of the values of one pair few
+// need others.
+struct PairSums {
+    i64 word[3];
+    i32 first;
+};
+
+__device__ __forceinline__ void flush(PairSums& s, i64* words)
+{
+#pragma unroll
+    for (u32 i = 0; i < 3; i++) {
+        // first + 2 is beyond the words only before the first value, which moves it.
+        add_word(words + s.first + i, s.word[i]);
+        s.word[i] = 0;
+    }
+}
+
+__device__ __forceinline__ void add_to_pair(PairSums& s, float c, i64* words)
+{
+    const Parts p = parts_of(c);
+    if ((u32)(p.i - s.first) > 1) {
+        flush(s, words);
+        s.first = p.i > s.first ? p.i - 1 : p.i;
+    }
+    const bool up = p.i != s.first;
+    s.word[0] += up ? 0 : p.low;
+    s.word[1] += up ? p.low : p.high;
+    s.word[2] += up ? p.high : 0;
+}
+
+// flush for a warp that keeps to one pair.
+__device__ __forceinline__ void flush_warp(const PairSums& s, i64* words)
+{
+    const u32 warp = 0xffffffff;
+#pragma unroll
+    for (i32 i = 0; i < WORDS; i++) {
+        const i32 at = i - s.first;
+        i64 v = at == 0 ? s.word[0] : (at == 1 ? s.word[1] : (at == 2 ? s.word[2] : 0));
+        if (!__any_sync(warp, v != 0)) {
+            continue;
+        }
+#pragma unroll
+        for (u32 d = 16; d > 0; d /= 2) {
+            v += __shfl_down_sync(warp, v, d);
+        }
+        if ((threadIdx.x & 31) == 0) {
+            add_word(words + i, v);
+        }
+    }
+}
+
+// What material there is at a state: its factor.
+__device__ __forceinline__ float gain_of(const Media& m, const State& s)
+{
+    float4 row;
+    if (m.rows && (medium_of(m, s.prim0, row) || medium_of(m, s.prim1, row))) {
+        return row.w;
+    }
+    return 1.0f;
+}
+
+// Whether something hides the source or the target from the edge, near q.
+__device__ __forceinline__ bool is_hidden(const Node* pool, f32x3 from, f32x3 q, f32x3 to)
+{
+    f32x3 a = from;
+    f32x3 b = q;
+    for (u32 i = 0; i < 2; i++) { // one place in the code that traces
+        if (occluded(pool, a, b)) {
+            return true;
+        }
+        a = q;
+        b = to;
+    }
+    return false;
+}
+
+__shared__ u32 counted[COUNTERS];
+
+__device__ __forceinline__ void begin_block()
+{
+    if (threadIdx.x < COUNTERS) {
+        counted[threadIdx.x] = 0;
+    }
+    trace_begin();
+}
+
+__device__ __forceinline__ void store_result(const DfrReadout& r, i64 cell)
+{
+    if (cell < r.cells) {
+        r.power[cell] = read_words(r.words + WORDS * cell);
+    }
+    if (cell == 0) {
+        const volatile i64* c = r.counters;
+        const i64 accepted = c[ACCEPTED];
+        r.counts[0] = r.azimuths ? 0 : accepted;
+        r.counts[1] = r.azimuths ? accepted : 0;
+        r.counts[2] = c[HIDDEN];
+        r.counts[3] = c[REJECTED];
+        r.counts[4] = accepted;
+        r.counts[5] = c[INACTIVE];
+    }
+}
+
+// Adds the counters of the block, and if it is the last one and nobody else does, reads
+// the result.
+__device__ __forceinline__ void end_block(const AccumDfrParams& p)
+{
+    __shared__ bool last;
+    __syncthreads();
+    if (threadIdx.x < COUNTERS) {
+        add_word(p.counters + threadIdx.x, counted[threadIdx.x]);
+    }
+    if (!p.ticket) {
+        return;
+    }
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(p.ticket, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last) {
+        __threadfence();
+        for (i64 cell = threadIdx.x; cell < p.readout.cells; cell += SEARCH_THREADS) {
+            store_result(p.readout, cell);
+        }
+    }
+}
+
+__device__ __forceinline__ void count(u32 counter, u32 n)
+{
+    if (n != 0) {
+        atomicAdd(counted + counter, n);
+    }
+}
+
+// The lanes of a thread: lane, lane + step, ...
+struct Lanes {
+    u32 pair, first, step, rounds;
+};
+
+__device__ __forceinline__ Lanes lanes_of_thread(const AccumDfrParams& p)
+{
+    const u32 thread = blockIdx.x * SEARCH_THREADS + threadIdx.x;
+    const u32 place = thread / p.group;
+    const u32 offset = place + (thread - place * p.group) * p.pairs;
+    Lanes l = {0, p.begin + offset, p.group * p.pairs, 0};
+    if (place < p.visited && offset < p.lanes) {
+        l.pair = l.first % p.pairs;
+        l.rounds = (p.lanes - 1 - offset) / l.step + 1;
+    }
+    return l;
+}
+
+__device__ __forceinline__ bool is_active(const AccumDfrParams& p, u32 state)
+{
+    return !p.active || p.active[p.active_count == 1 ? 0 : state] != 0;
+}
+
+// The constant of a state in a call.
+__device__ __forceinline__ float state_weight(const AccumDfrParams& p, const Leg& leg, u32 state)
+{
+    const double gain = gain_of(p.media, p.states[state]);
+    return __double2float_rn(__dmul_rn(__dmul_rn(leg.scale, gain), p.factor));
+}
+
+__device__ __forceinline__ bool is_contribution(float c) { return c > 0.0f && fits_words(c); }
+
+// Lanes with a cell each.
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) accum_dfr_cells(const __grid_constant__ AccumDfrParams p)
+{
+    begin_block();
+    const Lanes l = lanes_of_thread(p);
+    const u32 state = l.pair % p.states_count;
+    const u32 cell = l.pair / p.states_count;
+    const Leg leg = p.legs[state];
+    PairSums sums = {};
+    if (l.rounds != 0 && !is_active(p, state)) {
+        count(INACTIVE, l.rounds);
+    } else if (l.rounds != 0 && leg.scale != leg.scale) {
+        count(REJECTED, l.rounds);
+    } else if (l.rounds != 0) {
+        const f32x3 target = cell_centre(p.cells, cell);
+        const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
+        u32 accepted = 0;
+        u32 hidden = 0;
+        u32 lane = l.first;
+        for (u32 i = 0; i < l.rounds; i++, lane += l.step) {
+            const f32x3 q = edge_point(leg, uniform01(lane, p.key));
+            if (is_hidden(p.pool, leg.src, lifted(q, leg.offset), target)) {
+                hidden++;
+                continue;
+            }
+            const float c = quot(k, mul(squared(sub(q, leg.src)), squared(sub(target, q))));
+            if (is_contribution(c)) {
+                accepted++;
+                add_to_pair(sums, c, p.words + WORDS * (i64)cell);
+            }
+        }
+        count(ACCEPTED, accepted);
+        count(HIDDEN, hidden);
+        count(REJECTED, l.rounds - accepted - hidden);
+    }
+    if (p.group % 32 == 0) {
+        // All lanes of a warp have a pair or none.
+        flush_warp(sums, p.words + WORDS * (i64)cell);
+    } else {
+        flush(sums, p.words + WORDS * (i64)cell);
+    }
+    end_block(p);
+}
+
+// Lanes with an azimuth each, which leads them to a cell.
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) accum_dfr_azimuths(const __grid_constant__ AccumDfrParams p)
+{
+    begin_block();
+    const Lanes l = lanes_of_thread(p);
+    const u32 state = l.pair;
+    const Leg leg = p.legs[state];
+    if (l.rounds != 0 && !is_active(p, state)) {
+        count(INACTIVE, l.rounds);
+    } else if (l.rounds != 0 && leg.scale != leg.scale) {
+        count(REJECTED, l.rounds);
+    } else if (l.rounds != 0) {
+        const u32 warp = (blockIdx.x * SEARCH_THREADS + threadIdx.x) / 32;
+        i64* words = p.words + (warp & (p.copies - 1)) * (WORDS * p.readout.cells);
+        const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
+        u32 accepted = 0;
+        u32 hidden = 0;
+        u32 lane = l.first;
+        for (u32 i = 0; i < l.rounds; i++, lane += l.step) {
+            const f32x3 q = edge_point(leg, uniform01(lane, p.key));
+            const f32x3 near = lifted(q, leg.offset);
+            if (occluded(p.pool, leg.src, near)) {
+                hidden++;
+                continue;
+            }
+            Cone cone;
+            if (!meet_plane(cone, leg, q, random24(lane, p.azimuth_key), p.cells)) {
+                continue;
+            }
+            const i64 cell = cell_of(p.cells, component(cone.x, axis_of_0(p.cells.axis)), component(cone.x, axis_of_1(p.cells.axis)));
+            if (cell < 0) {
+                continue;
+            }
+            if (occluded(p.pool, near, cone.x)) {
+                hidden++;
+                continue;
+            }
+            const float base = quot(k, mul(squared(sub(q, leg.src)), squared(sub(cone.x, q))));
+            const float c = mul(base, mul(cone.weight, p.per_area));
+            if (is_contribution(c)) {
+                accepted++;
+                add_to_words(words + WORDS * cell, c);
+            }
+        }
+        count(ACCEPTED, accepted);
+        count(HIDDEN, hidden);
+        count(REJECTED, l.rounds - accepted - hidden);
+    }
+    end_block(p);
+}
+
+// The result of an accumulator, a thread for every cell.
+extern "C" __global__ void read_dfr(const __grid_constant__ DfrReadout p) { store_result(p, launch_row()); }

@@ -1,0 +1,83 @@
+package scene
+
+import (
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/ptx"
+)
+
+// Counters of an accumulator, behind the words of all cells, and then the number of
+// blocks that have ended.
+const (
+	dfrCounters = 4
+	dfrTail     = dfrCounters + 1
+	// dfrCounts are the counters of a result.
+	dfrCounts = 6
+)
+
+type dfrReadout struct {
+	Words    uint64
+	Counters uint64
+	Power    uint64
+	Counts   uint64
+	Cells    int64
+	Azimuths int64
+}
+
+type accumDfrParams struct {
+	Pool        uint64
+	Legs        uint64
+	States      uint64
+	Active      uint64
+	Words       uint64
+	Counters    uint64
+	Ticket      uint64
+	Media       media
+	Factor      float64
+	Cells       cells
+	PerArea     float32
+	Key         uint32
+	AzimuthKey  uint32
+	StatesCount uint32
+	ActiveCount uint32
+	Pairs       uint32
+	PerPair     uint32
+	OneMore     uint32
+	Begin       uint32
+	Lanes       uint32
+	Visited     uint32
+	Group       uint32
+	Copies      uint32
+	Readout     dfrReadout
+}
+
+// Kernels of ptx/kernels/accumdfr.cu.
+var (
+	accumDfrCellsKernel    = ptx.Entry[accumDfrParams]{Module: "accumdfr", Name: "accum_dfr_cells"}
+	accumDfrAzimuthsKernel = ptx.Entry[accumDfrParams]{Module: "accumdfr", Name: "accum_dfr_azimuths"}
+	readDfrKernel          = ptx.Entry[dfrReadout]{Module: "accumdfr", Name: "read_dfr"}
+)
+
+// accumDfrKernels are loaded by the first AccumDfrDirect.
+type accumDfrKernels struct {
+	module                *cuda.Module
+	cells, azimuths, read *cuda.Function
+}
+
+func loadAccumDfrKernels(c *cuda.Context) (*accumDfrKernels, error) {
+	k := &accumDfrKernels{}
+	var err error
+	if k.module, err = loadModule(c, accumDfrCellsKernel.Module); err != nil {
+		return nil, err
+	}
+	err = functions(k.module, map[string]**cuda.Function{
+		accumDfrCellsKernel.Name: &k.cells, accumDfrAzimuthsKernel.Name: &k.azimuths, readDfrKernel.Name: &k.read,
+	})
+	if err != nil {
+		return nil, firstError(err, k.module.Close())
+	}
+	return k, nil
+}
+
+func (s *Scene) accumDfrKernels() (*accumDfrKernels, error) {
+	return s.kernels.accumDfr.get(func() (*accumDfrKernels, error) { return loadAccumDfrKernels(s.ctx) })
+}
