@@ -42,10 +42,11 @@ func ReflEPCOp(bounces int, planes, active bool) chunked.Op {
 // ReflEPCFieldOp describes TraceReflEPCField to the planner, without the columns of paths
 // and with one polarization for all rows; see ReflEPCOp.
 func ReflEPCFieldOp(bounces int, planes, active bool) chunked.Op {
-	return epcOp("trace_refl_epc_field", bounces, epcFieldRecord, planes, active)
+	return epcOp("trace_refl_epc_field", bounces, epcFieldRecord+1+winnerBytes*int64(bounces), planes, active)
 }
 
-// Sizes of a row of TraceReflEPC, of each of its bounces, and of a row of TraceReflEPCField.
+// Sizes of a row of TraceReflEPC, of each of its bounces, and of a row of TraceReflEPCField
+// beside the winners, which it keeps.
 const (
 	epcRecord      = 7
 	epcSlot        = 32

@@ -203,6 +203,18 @@ func columnsOf(r scene.Reusable) (f map[string]cuda.Slice[float32], i map[string
 	case *scene.ChainVisibility:
 		u = map[string]cuda.Slice[uint8]{"AllVisible": r.AllVisible}
 		i = map[string]cuda.Slice[int32]{"FirstBlockedSegment": r.FirstBlockedSegment, "FirstBlockedPrim": r.FirstBlockedPrim}
+	case *scene.EPCPaths:
+		u = map[string]cuda.Slice[uint8]{"Valid": r.Valid, "BounceCount": r.BounceCount, "Fail": r.Fail}
+		f = map[string]cuda.Slice[float32]{"PathLength": r.PathLength, "HitPoints": r.HitPoints, "Normals": r.Normals}
+		i = map[string]cuda.Slice[int32]{"ResolvedPrimIDs": r.ResolvedPrimIDs, "SurfaceGroupIDs": r.SurfaceGroupIDs}
+	case *scene.EPCFields:
+		u = map[string]cuda.Slice[uint8]{"Valid": r.Valid, "BounceCount": r.BounceCount, "Fail": r.Fail}
+		f = map[string]cuda.Slice[float32]{"Field": r.Field, "PathLength": r.PathLength, "HitPoints": r.HitPoints, "Normals": r.Normals}
+		i = map[string]cuda.Slice[int32]{"ResolvedPrimIDs": r.ResolvedPrimIDs, "SurfaceGroupIDs": r.SurfaceGroupIDs}
+	case *scene.DfrPaths:
+		u = map[string]cuda.Slice[uint8]{"Status": r.Status}
+		f = map[string]cuda.Slice[float32]{"Delay": r.Delay, "Field": r.Field, "P0": r.P0}
+		i = map[string]cuda.Slice[int32]{"TxID": r.TxID, "RxID": r.RxID, "EdgeID": r.EdgeID}
 	}
 	return f, i, u
 }

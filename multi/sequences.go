@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/offload"
 	"github.com/raymux/raymux/scene"
 )
@@ -63,6 +64,31 @@ func (s *Scene) VisibleEdgeSeq(ctx context.Context, in scene.EdgeSamples, opts .
 func (s *Scene) VisibleChainSeq(ctx context.Context, in scene.Polylines, opts ...scene.CallOption) iter.Seq2[offload.Chunk[*scene.ChainVisibility], error] {
 	return sequence[*scene.ChainVisibility](opts, func(opts []scene.CallOption) error {
 		_, err := s.VisibleChain(ctx, in, opts...)
+		return err
+	})
+}
+
+// TraceReflEPCSeq is TraceReflEPC as a sequence of chunks; see IntersectSeq.
+func (s *Scene) TraceReflEPCSeq(ctx context.Context, in scene.EPCRows, opt scene.EPCOptions, opts ...scene.CallOption) iter.Seq2[offload.Chunk[*scene.EPCPaths], error] {
+	return sequence[*scene.EPCPaths](opts, func(opts []scene.CallOption) error {
+		_, err := s.TraceReflEPC(ctx, in, opt, opts...)
+		return err
+	})
+}
+
+// TraceReflEPCFieldSeq is TraceReflEPCField as a sequence of chunks; see IntersectSeq.
+func (s *Scene) TraceReflEPCFieldSeq(ctx context.Context, in scene.EPCRows, opt scene.EPCFieldOptions, opts ...scene.CallOption) iter.Seq2[offload.Chunk[*scene.EPCFields], error] {
+	return sequence[*scene.EPCFields](opts, func(opts []scene.CallOption) error {
+		_, err := s.TraceReflEPCField(ctx, in, opt, opts...)
+		return err
+	})
+}
+
+// TraceDfrPathsSeq is TraceDfrPaths as a sequence of chunks, each with a Count of its own;
+// see IntersectSeq. The layout has to be SourceLane.
+func (s *Scene) TraceDfrPathsSeq(ctx context.Context, tx, rx cuda.Slice[float32], states *scene.StateTable, opt scene.DfrPathOptions, opts ...scene.CallOption) iter.Seq2[offload.Chunk[*scene.DfrPaths], error] {
+	return sequence[*scene.DfrPaths](opts, func(opts []scene.CallOption) error {
+		_, err := s.TraceDfrPaths(ctx, tx, rx, states, opt, opts...)
 		return err
 	})
 }

@@ -1,0 +1,72 @@
+package multi
+
+import (
+	"context"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/scene"
+)
+
+// Keys of the accumulations for the planner.
+const (
+	keyDfrDirect   = "accum_dfr_direct"
+	keyDfrCoherent = "accum_dfr_coherent_direct"
+	keyReflGrid    = "accumulate_reflections"
+)
+
+// AccumulateReflections adds up the reflections of a fan of rays on a grid, as
+// scene.AccumulateReflections does, with the rays divided among the devices of the set. All
+// arrays are on the master. Wedge events are those of one device, in the same slots: a
+// remote counts the events of its rays, and the master finds them once more.
+//
+// It runs on the master alone when a remote would get fewer rays than
+// Options.MinLanesPerDevice and one for every 28 bytes of the accumulator. All else is as
+// for AccumDfrDirect, with 68 bytes per cell, and with the Copy and Host transports copies
+// of the rays and of one byte per ray for wedge events.
+func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid scene.Grid, opt scene.ReflGridOptions, opts ...scene.CallOption) (*scene.ReflGrids, error) {
+	o := reflGridOperation(grid.Cells(), tableBytes(nil, opt.Materials), int64(opt.WedgeCapacity))
+	return askGrid(ctx, s, o, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.ReflGrids, *scene.GridCall, error) {
+		return m.PrepareAccumulateReflections(ctx, rays, grid, opt, opts...)
+	})
+}
+
+func dfrDirectOperation(cells, replicated int64) gridOperation {
+	return gridOperation{keyDfrDirect, chunked.Grid{Accumulator: 48*cells + 48, ReadOut: 4 * cells, Replicated: replicated}}
+}
+
+func dfrCoherentOperation(cells, replicated int64) gridOperation {
+	return gridOperation{keyDfrCoherent, chunked.Grid{Accumulator: 36*cells + 600, Replicated: replicated}}
+}
+
+func reflGridOperation(cells, replicated, events int64) gridOperation {
+	return gridOperation{keyReflGrid, chunked.Grid{
+		Accumulator: 68*cells + 8, ReadOut: 28 * cells, Replicated: replicated, Events: wedgeBytes * events,
+	}}
+}
+
+// wedgeBytes is the size of a wedge event.
+const wedgeBytes = 80
+
+// AccumDfrDirectOp describes AccumDfrDirect to the planner. replicated is the bytes of the
+// inputs that every remote has whole: states, materials, mask.
+func AccumDfrDirectOp(grid scene.Grid, replicated int64) chunked.Op {
+	return dfrDirectOperation(grid.Cells(), replicated).with(0, 0)
+}
+
+// AccumDfrCoherentDirectOp describes AccumDfrCoherentDirect to the planner; replicated is as
+// for AccumDfrDirectOp.
+func AccumDfrCoherentDirectOp(grid scene.Grid, replicated int64) chunked.Op {
+	return dfrCoherentOperation(grid.Cells(), replicated).with(0, 0)
+}
+
+// AccumulateReflectionsOp describes AccumulateReflections to the planner. rayBytes is 24,
+// plus 4 with TMax, 1 with Active, and 12 for each of a transmitter and a polarization per
+// ray. replicated is the bytes of the materials, and of a transmitter and polarization that
+// all rays share.
+func AccumulateReflectionsOp(grid scene.Grid, rayBytes, replicated int64, opt scene.ReflGridOptions) chunked.Op {
+	counts := int64(0)
+	if opt.CollectWedges {
+		counts = 1
+	}
+	return reflGridOperation(grid.Cells(), replicated, int64(opt.WedgeCapacity)).with(rayBytes, counts)
+}
