@@ -128,7 +128,7 @@ func (s *Scene) prepareReflGrid(rays Rays, grid Grid, opt ReflGridOptions, opts 
 	if err != nil {
 		return nil, nil, err
 	}
-	q := newReflGridQuery(n, rays, grid, opt)
+	q := s.newReflGridQuery(n, rays, grid, opt)
 	if q.to, err = resultFor[ReflGrids](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}

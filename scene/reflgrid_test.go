@@ -95,8 +95,8 @@ func (r *rig) media(m scene.Materials) *scene.MaterialTable {
 	return t
 }
 
-// accumulate answers a batch on the scene's stream, in memory full of other values.
-func (r *rig) accumulate(b batch, g scene.Grid, opt scene.ReflGridOptions) grids {
+// accumulateTubes answers a batch on the scene's stream, in memory full of other values.
+func (r *rig) accumulateTubes(b batch, g scene.Grid, opt scene.ReflGridOptions) grids {
 	r.Helper()
 	rays := r.upload(b)
 	opt.CellCount, opt.KeepWords = true, true
@@ -144,7 +144,7 @@ func (c gridCase) run(t testing.TB) grids {
 	r := build(t, c.mesh)
 	c.opt.TxPosition, c.opt.TxPolarization = toDevice(r, c.tx[:]), toDevice(r, c.pol[:])
 	c.opt.Materials = r.media(oneMedium(c.mesh, c.eta, !c.absorbs))
-	return r.accumulate(c.ray, c.grid, c.opt)
+	return r.accumulateTubes(c.ray, c.grid, c.opt)
 }
 
 func square(axis scene.Axis, position, lo, hi float32, res int32) scene.Grid {

@@ -24,31 +24,30 @@ const (
 	tubeColumns
 )
 
-// totalsBytes are Count, Status, four bytes for nothing, and Wedges.Count.
+// totalsBytes is the size of ReflGrids.totals.
 const totalsBytes = 24
 
 // reflGridQuery is a call of AccumulateReflections. Its lanes are rays.
 type reflGridQuery struct {
-	rows int64
-	grid Grid
-	opt  ReflGridOptions
-	in   [tubeInputs]RowColumn
-	out  [1]RowColumn // events of each ray, if they are collected
-	to   *ReflGrids
+	scene *Scene // of the caller
+	rows  int64
+	grid  Grid
+	opt   ReflGridOptions
+	in    [tubeInputs]RowColumn
+	out   [1]RowColumn // events of each ray, if they are collected
+	to    *ReflGrids
 
-	// Where the result has what no column of its own shows.
-	acc    cuda.Slice[uint8]
-	totals int64
+	acc cuda.Slice[uint8] // behind the columns of the result
 }
 
-func newReflGridQuery(n int64, rays Rays, grid Grid, opt ReflGridOptions) *reflGridQuery {
+func (s *Scene) newReflGridQuery(n int64, rays Rays, grid Grid, opt ReflGridOptions) *reflGridQuery {
 	if opt.WedgeSampleStride == 0 {
 		opt.WedgeSampleStride = 1
 	}
 	if !opt.CollectWedges {
 		opt.WedgeCapacity = 0
 	}
-	q := &reflGridQuery{rows: n, grid: grid, opt: opt, out: [1]RowColumn{{Width: 1}}}
+	q := &reflGridQuery{scene: s, rows: n, grid: grid, opt: opt, out: [1]RowColumn{{Width: 1}}}
 	c := rays.rowColumns()
 	copy(q.in[:], c[:])
 	perRay := func(v cuda.Slice[float32]) RowColumn {
@@ -106,7 +105,7 @@ func (q *reflGridQuery) layout() []int64 {
 func (q *reflGridQuery) place(starts []int64, acc cuda.Slice[uint8]) error {
 	g, n, sizes := q.to, q.grid.Cells(), q.layout()
 	g.Grid, g.RayCount, g.MaxBounces, g.CellsTotal = q.grid, q.rows, q.opt.MaxBounces, n
-	g.query, q.acc, q.totals = q, acc, starts[tubeTotals]
+	g.query, q.acc = q, acc
 	var first error
 	floats := func(start int64) cuda.Slice[float32] {
 		v, err := column[float32](&g.block, start, 4*n)
@@ -117,15 +116,22 @@ func (q *reflGridQuery) place(starts []int64, acc cuda.Slice[uint8]) error {
 	for i, dst := range [...]*cuda.Slice[float32]{&g.FieldXRe, &g.FieldXIm, &g.FieldYRe, &g.FieldYIm, &g.FieldZRe, &g.FieldZIm} {
 		*dst = floats(starts[tubeComponents] + 4*n*int64(i))
 	}
-	var err error
-	g.Count, err = column[int64](&g.block, q.totals, 8)
-	first = firstError(first, err)
-	g.Status, err = column[uint32](&g.block, q.totals+8, 4)
-	first = firstError(first, err)
 	events, err := column[uint8](&g.block, starts[tubeEvents], sizes[tubeEvents])
 	first = firstError(first, err)
 	q.out[0] = RowColumn{events, 1}
-	return firstError(first, q.placeWords(), q.placeWedges(starts[tubeColumns:], sizes[tubeColumns:]))
+	return firstError(first, q.placeTotals(starts[tubeTotals]), q.placeWords(), q.placeWedges(starts[tubeColumns:], sizes[tubeColumns:]))
+}
+
+func (q *reflGridQuery) placeTotals(start int64) (err error) {
+	g := q.to
+	if g.totals, err = column[int64](&g.block, start, totalsBytes); err != nil {
+		return err
+	}
+	if g.Count, err = g.totals.Sub(0, 1); err != nil {
+		return err
+	}
+	g.Status, err = column[uint32](&g.block, start+8, 4)
+	return err
 }
 
 // placeWords shows the accumulators, as far as they were asked for.
@@ -310,12 +316,11 @@ func (q *reflGridQuery) readGrids(s *Scene, sc cuda.Scope, st *cuda.Stream) erro
 	if err != nil {
 		return err
 	}
-	b := q.to.memory()
-	totals, err := column[uint32](b, q.totals, totalsBytes-8)
+	counted, err := q.to.totals.Sub(0, 2)
 	if err != nil {
 		return err
 	}
-	if err := cuda.Fill32(st, totals, 0); err != nil {
+	if err := cuda.Fill32(st, counted, 0); err != nil {
 		return err
 	}
 	base := q.opt.Wavelength / (4 * math.Pi) * math.Sqrt(q.opt.SolidAnglePerRay/q.grid.CellArea())

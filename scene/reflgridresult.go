@@ -42,8 +42,8 @@ type ReflGrids struct {
 	WordCounts cuda.Slice[uint32] // contributions, [C]
 	WordMaxima cuda.Slice[uint32] // 1: a contribution not finite; 1: one too large; bits of the largest component with WeightArea, [3]
 
-	query *reflGridQuery
-	scene *Scene
+	query  *reflGridQuery
+	totals cuda.Slice[int64] // Count, Status, Wedges.Count
 	block
 }
 
@@ -96,14 +96,10 @@ func (e *GuardError) Error() string {
 	return fmt.Sprintf("scene: %s: a cell has too many contributions, or too large ones, for its 64-bit sums; use smaller cells or fewer rays", e.Op)
 }
 
-// ReadCounters waits for the result and returns its counters. A result with StatusGuard is
-// an error, a *GuardError, beside the counters. Cost: one copy of 24 bytes.
+// ReadCounters waits for the call and returns its counters. A result with StatusGuard is
+// an error, a *GuardError, beside the counters. Cost: a download of 24 bytes.
 func (g *ReflGrids) ReadCounters(ctx context.Context) (ReflGridCounters, error) {
-	counters, err := column[int64](&g.block, g.query.totals, totalsBytes)
-	if err != nil {
-		return ReflGridCounters{}, err
-	}
-	v, err := cuda.Download(ctx, g.stream, counters)
+	v, err := cuda.Download(ctx, g.stream, g.totals)
 	if err != nil {
 		return ReflGridCounters{}, err
 	}
@@ -115,30 +111,30 @@ func (g *ReflGrids) ReadCounters(ctx context.Context) (ReflGridCounters, error) 
 }
 
 // Merge adds the accumulators of other, the result of a call for other rays with the same
-// grid and options on the same device, to those of g; Read makes grids of the sum, which
-// are those of one call for all of the rays. Both need KeepWords. Wedge events stay as they
-// are: their order follows from RayIndex. The work is enqueued on the stream of g, in whose
-// order other must be complete. Errors: *ArgumentError, *cuda.WrongDeviceError, and errors
-// of the device. Cost: one launch.
-func (g *ReflGrids) Merge(ctx context.Context, other *ReflGrids) error {
-	const op = "ReflGrids.Merge"
+// grid and options and KeepWords, to those of g, on the stream of g's call, to which the
+// work on other must have been joined. The columns are as before until Read; wedge events
+// stay as they are, because RayIndex says in which order parts follow each other. Cost: one
+// launch.
+//
+// Errors: *ArgumentError when the results are not of parts of one call, or without words;
+// *cuda.WrongDeviceError.
+func (g *ReflGrids) Merge(other *ReflGrids) error {
+	const op = "Merge"
 	switch {
 	case g.Words.IsNil():
-		return badArg(op, "g", "has no words; ask for KeepWords")
+		return badArg(op, "ReflGrids", "has no words; ask for KeepWords")
 	case other == nil || other.Words.IsNil():
 		return badArg(op, "other", "has no words; ask for KeepWords")
+	case other == g:
+		return badArg(op, "other", "is the result itself, whose rays would count twice")
 	case other.query.key() != g.query.key():
 		return badArg(op, "other", "is of a call with %+v, want %+v", other.query.key(), g.query.key())
 	}
-	s := g.scene
-	if err := s.turns.share(ctx); err != nil {
+	s := g.query.scene
+	if err := checkMemory(s, op, "other", other.Words); err != nil {
 		return err
 	}
-	defer s.turns.done(false)
-	if err := firstError(checkMemory(s, op, "g", g.Words), checkMemory(s, op, "other", other.Words)); err != nil {
-		return err
-	}
-	err := s.ctxDo(func(sc cuda.Scope) error {
+	err := s.enqueueRows(op, g.stream, 1, 0, 1, func(sc cuda.Scope) error {
 		return s.addAccumulators(sc, g.stream, g.query.acc, other.query.acc, g.query.accumulator())
 	})
 	if err == nil {
@@ -147,22 +143,16 @@ func (g *ReflGrids) Merge(ctx context.Context, other *ReflGrids) error {
 	return err
 }
 
-// Read makes grids of the accumulators as they are: after Merge, or after the caller has
-// changed Words, WordCounts or WordMaxima. The work is enqueued on the stream of g. Cost:
-// one launch.
-func (g *ReflGrids) Read(ctx context.Context) error {
+// Read makes the columns, Count and Status of the accumulators as they are: after Merge, or
+// after the caller has changed Words, WordCounts or WordMaxima. It works on the stream of
+// g's call. Cost: one launch and a fill of 16 bytes.
+func (g *ReflGrids) Read() error {
+	const op = "Read"
 	if g.Words.IsNil() {
-		return badArg("ReflGrids.Read", "g", "has no words; ask for KeepWords")
+		return badArg(op, "ReflGrids", "has no words; ask for KeepWords")
 	}
-	s := g.scene
-	if err := s.turns.share(ctx); err != nil {
-		return err
-	}
-	defer s.turns.done(false)
-	if err := checkMemory(s, "ReflGrids.Read", "g", g.Words); err != nil {
-		return err
-	}
-	return s.ctxDo(func(sc cuda.Scope) error { return g.query.readGrids(s, sc, g.stream) })
+	s := g.query.scene
+	return s.enqueueRows(op, g.stream, 1, 0, 1, func(sc cuda.Scope) error { return g.query.readGrids(s, sc, g.stream) })
 }
 
 // Rows is the number of rays.
@@ -171,12 +161,7 @@ func (g *ReflGrids) Rows() int { return int(g.rows) }
 // Close returns the memory to the pool, for work that follows on the stream of the call
 // that filled it. Work on the columns on other streams must have been joined to that
 // stream. Close is idempotent, and of nil it does nothing.
-func (g *ReflGrids) Close() error {
-	if g == nil {
-		return nil
-	}
-	return g.close()
-}
+func (g *ReflGrids) Close() error { return closeBlock(g.memory()) }
 
 func (g *ReflGrids) memory() *block {
 	if g == nil {

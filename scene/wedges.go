@@ -42,7 +42,7 @@ func wedgeColumnSizes(capacity int64) []int64 {
 func (q *reflGridQuery) placeWedges(starts, sizes []int64) (err error) {
 	b := q.to.memory()
 	w := WedgeEvents{Capacity: q.opt.WedgeCapacity}
-	if w.Count, err = column[int64](b, q.totals+16, 8); err != nil {
+	if w.Count, err = q.to.totals.Sub(2, 3); err != nil {
 		return err
 	}
 	if w.RayIndex, err = column[int64](b, starts[0], sizes[0]); err != nil {

@@ -48,6 +48,10 @@ type TubeEvent struct {
 // tubeMargin is how close to a border of any kind, in metres, a leg makes its ray doubtful.
 const tubeMargin = 1e-4
 
+// tubeDoubt is the bound of the rounding of a point, in metres, from which a ray is
+// doubtful. Bounds assume the worst at every bounce: they are a hundred times what is seen.
+const tubeDoubt = 2e-3
+
 // Base is the factor of all fields.
 func (u *Tubes) Base() float64 {
 	return u.Wavelength / (4 * math.Pi) * math.Sqrt(u.SolidAngle/u.cellArea())
@@ -77,7 +81,7 @@ func (u *Tubes) Follow(r Tube) (left []Deposit, met []TubeEvent, doubtful bool) 
 		case depth == 0:
 			end = float64(r.TMax)
 		}
-		if hit.Ambiguous || hit.Prim >= 0 && hit.PTol > tubeMargin/2 {
+		if hit.Ambiguous || hit.Prim >= 0 && hit.PTol > tubeDoubt {
 			return left, met, true
 		}
 		if depth > 0 || u.Direct {
@@ -111,7 +115,7 @@ func (u *Tubes) Follow(r Tube) (left []Deposit, met []TubeEvent, doubtful bool) 
 
 func (u *Tubes) deposit(q, k, image [3]float64, f Field, end float64) (out Deposit, crosses, unsure bool) {
 	slope := k[u.Axis]
-	if math.Abs(slope) < .02 {
+	if math.Abs(slope) < .01 {
 		return out, false, true // where single precision crosses the plane is not certain
 	}
 	t := (u.Position - q[u.Axis]) / slope
