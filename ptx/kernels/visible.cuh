@@ -88,7 +88,9 @@ __device__ __forceinline__ f32x3 edge_sample(const VisibleRows& v, i64 row, i32 
 {
     const float t_min = v.t_min[row];
     float span = sub(v.t_max[row], t_min);
-    if (span < 0.0f) {
+    // Negative numbers by their bits: of span < 0 ? 0 : span the compiler of OptiX makes a
+    // maximum, which turns NaN into 0.
+    if (__float_as_uint(span) - 0x80000000u <= 0x7f800000u) {
         span = 0.0f;
     }
     const float t = add(t_min, mul(v.fractions[i], span));
