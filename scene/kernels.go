@@ -32,6 +32,7 @@ type kernels struct {
 	epc      once[*epcKernels]
 	reflGrid once[*reflGridKernels]
 	words    once[*wordKernels]
+	coherent once[*coherentKernels]
 	accumDfr once[*accumDfrKernels]
 	dfrPaths once[*dfrPathKernels]
 }
@@ -131,6 +132,9 @@ func (k *kernels) close() error {
 	}
 	if dfrPaths, made := k.dfrPaths.take(); made {
 		first = firstError(first, dfrPaths.module.Close())
+	}
+	if coherent, made := k.coherent.take(); made {
+		first = firstError(first, coherent.module.Close())
 	}
 	for _, m := range []*cuda.Module{k.geometry, k.intersect, k.visibility, k.reflect} {
 		if m != nil {
