@@ -4,8 +4,8 @@
 // change, and its sums stay in registers.
 
 #include "dfrlane.cuh"
+#include "fan.cuh"
 #include "medium.cuh"
-#include "trace.cuh"
 #include "words.cuh"
 
 // Counters of an accumulator, behind the words of all cells.
@@ -59,7 +59,7 @@ __device__ __forceinline__ void flush(PairSums& s, i64* words)
 {
 #pragma unroll
     for (u32 i = 0; i < 3; i++) {
-        // first + 2 is beyond the words only before the first value, which moves it.
+        // Where first + 2 is beyond the words, there is nothing in it.
         add_word(words + s.first + i, s.word[i]);
         s.word[i] = 0;
     }
@@ -107,21 +107,6 @@ __device__ __forceinline__ float gain_of(const Media& m, const State& s)
         return row.w;
     }
     return 1.0f;
-}
-
-// Whether something hides the source or the target from the edge, near q.
-__device__ __forceinline__ bool is_hidden(const Node* pool, f32x3 from, f32x3 q, f32x3 to)
-{
-    f32x3 a = from;
-    f32x3 b = q;
-    for (u32 i = 0; i < 2; i++) { // one place in the code that traces
-        if (occluded(pool, a, b)) {
-            return true;
-        }
-        a = q;
-        b = to;
-    }
-    return false;
 }
 
 __shared__ u32 counted[COUNTERS];
@@ -195,9 +180,9 @@ __device__ __forceinline__ Lanes lanes_of_thread(const AccumDfrParams& p)
     const u32 place = thread / p.group;
     const u32 offset = place + (thread - place * p.group) * p.pairs;
     Lanes l = {0, p.begin + offset, p.group * p.pairs, 0};
-    if (place < p.visited && offset < p.lanes) {
-        l.pair = l.first % p.pairs;
-        l.rounds = (p.lanes - 1 - offset) / l.step + 1;
+    if (place < p.visited) {
+        l.pair = (p.begin + place) % p.pairs;
+        l.rounds = offset < p.lanes ? (p.lanes - 1 - offset) / l.step + 1 : 0;
     }
     return l;
 }
@@ -216,6 +201,75 @@ __device__ __forceinline__ float state_weight(const AccumDfrParams& p, const Leg
 
 __device__ __forceinline__ bool is_contribution(float c) { return c > 0.0f && fits_words(c); }
 
+// The two legs of a pair: from the source to the edge and from there to the target.
+struct Legs {
+    u32 count[2]; // triangles near each, or FAN_UNKNOWN
+    const FanTriangle* near[2];
+};
+
+__shared__ FanTriangle near_triangles[SEARCH_THREADS / 32][2][FAN_TRIANGLES];
+
+// As many lanes of each thread are worth a fan.
+#define FAN_ROUNDS 4
+
+// Collects the triangles near the legs of a warp's pair.
+__device__ __forceinline__ void find_legs(Legs& legs, const Node* pool, const Leg& leg, f32x3 target, u32 rounds)
+{
+    const f32x3 first = edge_point(leg, 0.0f);
+    const f32x3 last = edge_point(leg, 1.0f);
+    // How points are lifted changes along the edge, but hardly.
+    const float most = fmaxf(lift_of(first), lift_of(last));
+    const float spread = mul(sub(most, 1e-4f), add(add(fabsf(leg.offset.x), fabsf(leg.offset.y)), fabsf(leg.offset.z)));
+    const f32x3 a = lifted(first, leg.offset);
+    const f32x3 b = lifted(last, leg.offset);
+    for (u32 i = 0; i < 2; i++) {
+        Fan f;
+        FanTriangle* near = near_triangles[threadIdx.x / 32][i];
+        legs.near[i] = near;
+        legs.count[i] = make_fan(f, pool, i == 0 ? leg.src : target, a, b, spread) ? collect(near, f, pool, rounds) : FAN_UNKNOWN;
+    }
+}
+
+// The sums and counters of a thread.
+struct Tally {
+    PairSums sums;
+    u32 accepted, hidden;
+};
+
+// The lanes of a thread. With FANS the triangles near both legs are known.
+template <bool FANS>
+__device__ __forceinline__ void walk(Tally& tally, const AccumDfrParams& p, const Lanes& l, const Leg& leg, const Legs& legs,
+                                     f32x3 target, float k, i64* words)
+{
+    u32 lane = l.first;
+    for (u32 i = 0; i < l.rounds; i++, lane += l.step) {
+        const f32x3 q = edge_point(leg, uniform01(lane, p.key));
+        const f32x3 near = lifted(q, leg.offset);
+        bool hidden = false;
+        if (FANS) {
+            hidden = (legs.count[0] != 0 && occluded(legs.near[0], legs.count[0], leg.src, near)) ||
+                     (legs.count[1] != 0 && occluded(legs.near[1], legs.count[1], near, target));
+        } else {
+            f32x3 from = leg.src;
+            f32x3 to = near;
+            for (u32 j = 0; j < 2 && !hidden; j++) { // one place in the code that traces
+                hidden = legs.count[j] != 0 && occluded(p.pool, from, to);
+                from = near;
+                to = target;
+            }
+        }
+        if (hidden) {
+            tally.hidden++;
+            continue;
+        }
+        const float c = quot(k, mul(squared(sub(q, leg.src)), squared(sub(target, q))));
+        if (is_contribution(c)) {
+            tally.accepted++;
+            add_to_pair(tally.sums, c, words);
+        }
+    }
+}
+
 // Lanes with a cell each.
 extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) accum_dfr_cells(const __grid_constant__ AccumDfrParams p)
 {
@@ -224,38 +278,35 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) accum_dfr_cells(
     const u32 state = l.pair % p.states_count;
     const u32 cell = l.pair / p.states_count;
     const Leg leg = p.legs[state];
-    PairSums sums = {};
-    if (l.rounds != 0 && !is_active(p, state)) {
+    i64* words = p.words + WORDS * (i64)cell;
+    // All lanes of a warp have the same pair.
+    const bool warps = p.group % 32 == 0;
+    const u32 rounds = warps ? __shfl_sync(0xffffffff, l.rounds, 0) : l.rounds;
+    Tally tally = {};
+    if (rounds != 0 && !is_active(p, state)) {
         count(INACTIVE, l.rounds);
-    } else if (l.rounds != 0 && leg.scale != leg.scale) {
+    } else if (rounds != 0 && leg.scale != leg.scale) {
         count(REJECTED, l.rounds);
-    } else if (l.rounds != 0) {
+    } else if (rounds != 0) {
         const f32x3 target = cell_centre(p.cells, cell);
         const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
-        u32 accepted = 0;
-        u32 hidden = 0;
-        u32 lane = l.first;
-        for (u32 i = 0; i < l.rounds; i++, lane += l.step) {
-            const f32x3 q = edge_point(leg, uniform01(lane, p.key));
-            if (is_hidden(p.pool, leg.src, lifted(q, leg.offset), target)) {
-                hidden++;
-                continue;
-            }
-            const float c = quot(k, mul(squared(sub(q, leg.src)), squared(sub(target, q))));
-            if (is_contribution(c)) {
-                accepted++;
-                add_to_pair(sums, c, p.words + WORDS * (i64)cell);
-            }
+        Legs legs = {{FAN_UNKNOWN, FAN_UNKNOWN}};
+        if (warps && rounds >= FAN_ROUNDS) {
+            find_legs(legs, p.pool, leg, target, rounds);
         }
-        count(ACCEPTED, accepted);
-        count(HIDDEN, hidden);
-        count(REJECTED, l.rounds - accepted - hidden);
+        if (legs.count[0] != FAN_UNKNOWN && legs.count[1] != FAN_UNKNOWN) {
+            walk<true>(tally, p, l, leg, legs, target, k, words);
+        } else {
+            walk<false>(tally, p, l, leg, legs, target, k, words);
+        }
+        count(ACCEPTED, tally.accepted);
+        count(HIDDEN, tally.hidden);
+        count(REJECTED, l.rounds - tally.accepted - tally.hidden);
     }
-    if (p.group % 32 == 0) {
-        // All lanes of a warp have a pair or none.
-        flush_warp(sums, p.words + WORDS * (i64)cell);
+    if (warps) {
+        flush_warp(tally.sums, words);
     } else {
-        flush(sums, p.words + WORDS * (i64)cell);
+        flush(tally.sums, words);
     }
     end_block(p);
 }

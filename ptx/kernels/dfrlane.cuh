@@ -32,10 +32,9 @@ __device__ __forceinline__ f32x3 edge_point(const Leg& s, float u)
 }
 
 // The point that rays start and end at in its place, off the wedge.
-__device__ __forceinline__ f32x3 lifted(f32x3 q, f32x3 offset)
-{
-    return moved(q, fmaxf(1e-4f, mul(5e-6f, max_abs(q))), offset);
-}
+__device__ __forceinline__ float lift_of(f32x3 q) { return fmaxf(1e-4f, mul(5e-6f, max_abs(q))); }
+
+__device__ __forceinline__ f32x3 lifted(f32x3 q, f32x3 offset) { return moved(q, lift_of(q), offset); }
 
 // Squared lengths are at least 1e-12.
 __device__ __forceinline__ float squared(f32x3 a)

@@ -1,0 +1,20 @@
+package scene
+
+import "testing"
+
+// ForceResident makes AccumDfrDirect believe that so many of its blocks run at the same
+// time: with few, each of their threads does many lanes.
+func (s *Scene) ForceResident(t testing.TB, blocks int64) {
+	t.Helper()
+	k, err := s.accumDfrKernels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.tracer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.residency.mu.Lock()
+	defer x.residency.mu.Unlock()
+	x.residency.blocks[k.cells], x.residency.blocks[k.azimuths] = blocks, blocks
+}
