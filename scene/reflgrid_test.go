@@ -1,7 +1,9 @@
 package scene_test
 
 import (
+	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +42,22 @@ func (g grids) exact() []any {
 		out = append(out, bits(f))
 	}
 	return append(out, g.wedges.exact()...)
+}
+
+// requireSameGrids compares every bit. Of large results it names the columns that differ.
+func requireSameGrids(t testing.TB, want, got grids, what string, args ...any) {
+	t.Helper()
+	a, b := want.exact(), got.exact()
+	var differ []int
+	for i := range a {
+		if !reflect.DeepEqual(a[i], b[i]) {
+			differ = append(differ, i)
+		}
+	}
+	if len(want.power)+len(want.wedges.ray) < 100 && len(differ) > 0 {
+		require.Equal(t, a, b, what)
+	}
+	require.Empty(t, differ, "columns of exact() differ: "+fmt.Sprintf(what, args...))
 }
 
 func (w wedges) exact() []any {
@@ -261,7 +279,7 @@ func TestReflGridA5BoundOfTheFirstLeg(t *testing.T) {
 	// Like absent, with no bound.
 	c.ray = c.ray.until(inf)
 	bounded := c.run(t)
-	require.Equal(t, caseA3().run(t).exact(), bounded.exact())
+	requireSameGrids(t, caseA3().run(t), bounded, "")
 	for _, tmax := range []float32{nan, -1, 0} {
 		c.ray = c.ray.until(tmax)
 		requireCells(t, c.run(t))

@@ -3,6 +3,7 @@ package scene_test
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,12 +86,14 @@ func (c *tubeCase) run(r *rig) grids {
 }
 
 // requireDeposits compares grids with float64: counts of cells are equal, floats within
-// 1e-5 of the largest of their kind.
+// 1e-5 of the largest of their kind and what single precision may do to the terms, whose
+// errors are independent of each other: they add up by their squares.
 func (c *tubeCase) requireDeposits(t *testing.T, got grids) {
 	t.Helper()
 	cells := c.grid.Cells()
 	counts, power := make([]uint32, cells), make([]float64, cells)
 	field := make([][6]float64, cells)
+	powerTol, fieldTol := make([]float64, cells), make([]float64, cells) // squared
 	base, total := c.oracle.Base(), int64(0)
 	depths := map[int]bool{}
 	for _, left := range c.left {
@@ -99,6 +102,8 @@ func (c *tubeCase) requireDeposits(t *testing.T, got grids) {
 			counts[d.Cell]++
 			total++
 			power[d.Cell] += base * base * d.Power
+			powerTol[d.Cell] += math.Pow(base*base*d.Power*d.PowerTol, 2)
+			fieldTol[d.Cell] += base * base * d.Field.Power() * d.FieldTol * d.FieldTol
 			for k, f := range d.Field {
 				field[d.Cell][2*k] += base * real(f)
 				field[d.Cell][2*k+1] += base * imag(f)
@@ -117,9 +122,9 @@ func (c *tubeCase) requireDeposits(t *testing.T, got grids) {
 		}
 	}
 	for i := range power {
-		require.InDelta(t, power[i], got.power[i], 1e-5*mostPower, "power of cell %d", i)
+		require.InDelta(t, power[i], got.power[i], 1e-5*mostPower+math.Sqrt(powerTol[i]), "power of cell %d", i)
 		for k, f := range field[i] {
-			require.InDelta(t, f, got.field[k][i], 1e-5*mostField, "component %d of cell %d", k, i)
+			require.InDelta(t, f, got.field[k][i], 1e-5*mostField+math.Sqrt(fieldTol[i]), "component %d of cell %d", k, i)
 		}
 	}
 }
@@ -150,14 +155,15 @@ func (c *tubeCase) requireEvents(t *testing.T, w wedges) {
 	}
 	require.EqualValues(t, at, w.count)
 	require.Greater(t, at, c.rows())
-	require.Equal(t, unusedWedges(len(w.ray) - at)[1:], w.part(at, len(w.ray)).exact()[1:])
+	rest := len(w.ray) - at
+	require.True(t, reflect.DeepEqual(unusedWedges(rest), w.part(at, at+rest).exact()), "slots without an event")
 }
 
 // Random rays in random scenes of random media, on both backends, against float64 and
 // brute force; on a GPU also against the emulator, bit for bit.
 func TestReflGridRandomScenes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(66, 1))
-	n := 300
+	n := 200
 	if gputest.Native() {
 		n = 20000
 	}
@@ -169,21 +175,21 @@ func TestReflGridRandomScenes(t *testing.T) {
 			cases = append(cases, c)
 		}
 	}
-	words := map[*tubeCase]grids{}
+	answers := map[*tubeCase]grids{}
 	onBackends(t, func(t *testing.T, open func(...scene.Mesh) *rig) {
 		for _, c := range cases {
 			got := c.run(open(c.mesh))
 			c.requireDeposits(t, got)
 			c.requireEvents(t, got.wedges)
-			if w, ok := words[c]; ok {
-				require.Equal(t, w.exact(), got.exact(), "both backends")
+			if first, ok := answers[c]; ok {
+				requireSameGrids(t, first, got, "both backends")
 			}
-			words[c] = got
+			answers[c] = got
 		}
 	})
-	if gputest.Native() {
+	if gputest.Native() && !t.Failed() {
 		for _, c := range cases {
-			require.Equal(t, emulated(t, c).exact(), words[c].exact(), "emulator and GPU")
+			requireSameGrids(t, emulated(t, c), answers[c], "emulator and GPU")
 		}
 	}
 }

@@ -36,6 +36,10 @@ type Deposit struct {
 	Field       Field
 	Power       float64
 	Length      float64 // from the image source
+	// FieldTol and PowerTol are how far single precision may be off, as a share: errors of
+	// the direction, of a few units in the last place at each reflection, count by the
+	// flatness with which the leg meets the plane, and those of the length by the phase.
+	FieldTol, PowerTol float64
 }
 
 // TubeEvent is a hit that reflects a field.
@@ -91,6 +95,8 @@ func (u *Tubes) Follow(r Tube) (left []Deposit, met []TubeEvent, doubtful bool) 
 			}
 			if crosses {
 				dep.Depth = depth
+				flat := 4 * ulp * float64(1+depth) / math.Abs(k[u.Axis])
+				dep.PowerTol, dep.FieldTol = flat, flat*(1+2*math.Pi*dep.Length/u.Wavelength)
 				left = append(left, dep)
 			}
 		}
