@@ -58,7 +58,7 @@ func corridorPoint(rng *rand.Rand) vec {
 // epcRows is how many rows the random tests have.
 func epcRows() int {
 	if gputest.Native() {
-		return 20_000
+		return 200_000 // more than run at the same time
 	}
 	return 500
 }
@@ -234,14 +234,16 @@ func TestEPCFieldOracle(t *testing.T) {
 			if got.valid[i] == 0 {
 				require.Equal(t, oracle.Field{}, got.fieldOf(i), "row %d", i)
 			}
-			if w.Ambiguous || w.Fail != 0 {
+			if w.Ambiguous || w.Fail != 0 || !hasField(&w) {
 				continue
 			}
 			row := &b.rows[i]
 			want := oracle.EPCField(&w, row.Source, row.Receiver, vec(polarization[3*i:]), medium, wavelength)
 			have := got.fieldOf(i)
 			free := wavelength / (4 * math.Pi * w.Length)
-			within := free * (2*math.Pi*w.LengthTol/wavelength + 1e-4)
+			// A point that is off turns the segments, and coefficients follow the angles.
+			turned := 20 * float64(w.Bounces) * w.PTol / w.Shortest
+			within := free * (2*math.Pi*w.LengthTol/wavelength + turned + 1e-4)
 			diff := oracle.Field{have[0] - want[0], have[1] - want[1], have[2] - want[2]}
 			require.LessOrEqual(t, math.Sqrt(diff.Power()), within, "row %d: %v, float64 says %v", i, have, want)
 			require.EqualValues(t, 1, got.valid[i], "row %d", i)
@@ -253,7 +255,7 @@ func TestEPCFieldOracle(t *testing.T) {
 			}
 		}
 		t.Logf("%d fields of %d rows, %d absorbed", sure, len(b.rows), absorbed)
-		require.Greater(t, sure, len(b.rows)/10)
+		require.Greater(t, sure, len(b.rows)/20)
 		require.NotZero(t, absorbed)
 
 		// What both operations tell about a path is the same, and fields do not depend on

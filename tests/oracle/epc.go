@@ -64,6 +64,7 @@ type EPCPath struct {
 	Fail     int // 0, or the number of the reason
 	Bounces  int
 	Length   float64
+	Shortest float64      // length of the shortest segment
 	Points   [][3]float64 // reflections
 	Normals  [][3]float64
 	Resolved []int32
@@ -197,10 +198,12 @@ func (path *EPCPath) fold(planes []epcPlane, row *EPCRow) int {
 		path.Points[b] = end
 		path.PTol = math.Max(path.PTol, off)
 	}
+	path.Shortest = math.Inf(1)
 	for i := range len(planes) + 1 {
-		a, b := path.corner(row, i), path.corner(row, i+1)
-		d := sub(b, a)
-		path.Length += math.Sqrt(dot(d, d))
+		d := sub(path.corner(row, i+1), path.corner(row, i))
+		length := math.Sqrt(dot(d, d))
+		path.Length += length
+		path.Shortest = math.Min(path.Shortest, length)
 	}
 	path.LengthTol = float64(len(planes)+1) * (2*path.PTol + 8*ulp*path.Length)
 	return 0
