@@ -12,14 +12,20 @@ import (
 type gridOperation struct {
 	key  string
 	grid chunked.Grid // without the private copies
+	cell int64        // bytes of a cell that launches divide, beside those of two of them
 }
 
-// of describes a prepared call: what a remote row reads is what its columns hold, and what
+// gridOp describes a prepared call: what a remote row reads is what its columns hold, and what
 // it sends back beside the sums are the outputs.
-func (o gridOperation) of(call *scene.GridCall) chunked.Op {
+func (s *Scene) gridOp(o gridOperation, call *scene.GridCall) chunked.Op {
 	in, out := call.Columns()
 	op := o.with(rowBytes(in), widths(out))
 	op.Grid.Replicated += wholeBytes(in)
+	cuts := int64(len(s.devices) - 1)
+	if size := s.opts.ChunkRays; size > 0 {
+		cuts += call.Lanes / size
+	}
+	op.Grid.Accumulator += o.cell * max(cuts-2, 0)
 	if n := call.Copies(); n > 0 {
 		op.Grid.Copies = 1 + n
 	}
@@ -47,7 +53,7 @@ func askGrid[R any](ctx context.Context, s *Scene, o gridOperation, opts []scene
 	if err != nil {
 		return nil, err
 	}
-	op := o.of(call)
+	op := s.gridOp(o, call)
 	s.called(op, call.Lanes)
 	in := s.planInput(op, call.Lanes)
 	in.Begin, in.Hook = call.Begin, to != nil // which is refused

@@ -31,15 +31,21 @@ func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid
 }
 
 func dfrDirectOperation(cells, replicated int64) gridOperation {
-	return gridOperation{keyDfrDirect, chunked.Grid{Accumulator: 48*cells + 48, ReadOut: 4 * cells, Replicated: replicated}}
+	return gridOperation{key: keyDfrDirect, grid: chunked.Grid{Accumulator: 48*cells + 48, ReadOut: 4 * cells, Replicated: replicated}}
 }
 
-func dfrCoherentOperation(cells, replicated int64) gridOperation {
-	return gridOperation{keyDfrCoherent, chunked.Grid{Accumulator: 36*cells + 600, Replicated: replicated}}
+// dfrCoherentOperation has exact sums of every cell with words, and without them of those
+// that launches divide.
+func dfrCoherentOperation(cells, replicated int64, words bool) gridOperation {
+	o := gridOperation{key: keyDfrCoherent, grid: chunked.Grid{Accumulator: 36*cells + 600, Replicated: replicated}, cell: 292}
+	if words {
+		o.grid.Accumulator, o.grid.ReadOut, o.cell = 300*cells, 24*cells, 0
+	}
+	return o
 }
 
 func reflGridOperation(cells, replicated, events int64) gridOperation {
-	return gridOperation{keyReflGrid, chunked.Grid{
+	return gridOperation{key: keyReflGrid, grid: chunked.Grid{
 		Accumulator: 68*cells + 8, ReadOut: 28 * cells, Replicated: replicated, Events: wedgeBytes * events,
 	}}
 }
@@ -53,10 +59,10 @@ func AccumDfrDirectOp(grid scene.Grid, replicated int64) chunked.Op {
 	return dfrDirectOperation(grid.Cells(), replicated).with(0, 0)
 }
 
-// AccumDfrCoherentDirectOp describes AccumDfrCoherentDirect to the planner; replicated is as
-// for AccumDfrDirectOp.
+// AccumDfrCoherentDirectOp describes AccumDfrCoherentDirect without words and with at most
+// two divided cells to the planner; replicated is as for AccumDfrDirectOp.
 func AccumDfrCoherentDirectOp(grid scene.Grid, replicated int64) chunked.Op {
-	return dfrCoherentOperation(grid.Cells(), replicated).with(0, 0)
+	return dfrCoherentOperation(grid.Cells(), replicated, false).with(0, 0)
 }
 
 // AccumulateReflectionsOp describes AccumulateReflections to the planner. rayBytes is 24,

@@ -1,0 +1,126 @@
+package multi
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/cuda/emu"
+	"github.com/raymux/raymux/cuda/wrap"
+	"github.com/raymux/raymux/scene"
+)
+
+// brokenGrid is a set whose driver calls can be made to fail, with inputs for accumulations.
+type brokenGrid struct {
+	*Scene
+	ledger *wrap.Ledger
+	fault  *wrap.Fault
+	drv    *cuda.Driver
+	faces  int
+	states scene.DfrStates
+	tables radioTables
+	all    []accumulation
+	want   []map[string][]byte
+	free   func()
+}
+
+func newBrokenGrid(t testing.TB) *brokenGrid {
+	t.Helper()
+	e, err := emu.New(2)
+	require.NoError(t, err)
+	x := &brokenGrid{ledger: wrap.NewLedger(e)}
+	x.fault = wrap.NewFault(x.ledger)
+	x.drv, err = cuda.OpenAPI(x.fault)
+	require.NoError(t, err)
+	rng := rngOf(96)
+	x.Scene, err = create(x.drv, []int{0, 1}, Options{Options: chunked.Options{MinRaysPerDevice: 1, MinLanesPerDevice: 1}}, 16)
+	require.NoError(t, err)
+	m := room(rng)
+	build(t, x, m)
+	x.faces = len(m.Faces) / 3
+	x.states = wedgeStates(rng, 2, x.faces)
+	x.tables = newTables(t, x.Scene, x.states, x.faces)
+	in, free := newRadioInputs(t, rng, x.Stream(), 6, 2)
+	x.all, x.free = accumulations(in, 6, 16), free
+	for _, a := range x.all {
+		x.want = append(x.want, a.answer(t, x.Scene, x.tables, nil))
+	}
+	return x
+}
+
+func (x *brokenGrid) close(t testing.TB) {
+	t.Helper()
+	x.tables.close(t)
+	x.free()
+	require.NoError(t, x.Close())
+	require.NoError(t, x.drv.Close())
+	require.NoError(t, x.ledger.Check())
+}
+
+// Whatever call of whichever device fails during an accumulation, the first error is kept
+// and names the device, nothing is left behind, and the set works on.
+func TestMultiGridFaults(t *testing.T) {
+	x := newBrokenGrid(t)
+	failed := map[string]int{}
+	for i, a := range x.all {
+		if a.name == "keller" || a.name == "coherent words" {
+			continue // the calls of others
+		}
+		for _, x.transport = range []chunked.Transport{chunked.Direct, chunked.Copy, chunked.Host} {
+			x.opts.ChunkRays = int64(i) // with and without
+			for device := range 2 {
+				for k := 1; ; k += 3 {
+					what := fmt.Sprintf("%s, %v, device %d, call %d", a.name, x.transport, device, k)
+					before := poolUse(x.Scene)
+					x.fault.FailDevice(cuapi.Device(device), k, cuapi.ErrorInvalidValue)
+					r, err := a.ask(bg, x.Scene, x.tables, nil)
+					fired := x.fault.Fired() > 0
+					x.fault.Reset()
+					if err == nil {
+						_ = r.Close() // which may have met the failure
+					} else {
+						require.True(t, fired, "%s: %v", what, err)
+						require.ErrorIs(t, err, cuapi.ErrorInvalidValue, what)
+						failed[fmt.Sprint(a.name, x.transport, device)]++
+					}
+					require.Equal(t, before, poolUse(x.Scene), what)
+					require.True(t, x.IsReady(), what)
+					if !fired {
+						break
+					}
+				}
+			}
+			require.Equal(t, x.want[i], a.answer(t, x.Scene, x.tables, nil), "%s, %v", a.name, x.transport)
+		}
+	}
+	require.Len(t, failed, 3*3*2, "every operation fails on both devices by every transport")
+	x.close(t)
+}
+
+// A device that is lost during an accumulation is named, with the lanes that it had.
+func TestMultiGridLosesADevice(t *testing.T) {
+	x := newBrokenGrid(t)
+	a := x.all[0]
+	require.NoError(t, x.fault.FailCall("LaunchKernel", 1, cuapi.ErrorLaunchFailed)) // remotes come first
+	_, err := a.ask(bg, x.Scene, x.tables, nil)
+	require.ErrorIs(t, err, cuda.ErrDeviceLost)
+	var at *DeviceError
+	require.ErrorAs(t, err, &at)
+	require.Equal(t, 1, at.Position)
+	require.Equal(t, chunked.Range{Begin: 8, End: 16}, at.Chunk)
+	x.fault.Reset()
+	_, err = a.ask(bg, x.Scene, x.tables, nil)
+	require.ErrorIs(t, err, cuda.ErrDeviceLost)
+	x.tables.close(t) // which have a copy on the device
+	rest, err := x.RebuildWithout(bg, 1)
+	require.NoError(t, err)
+	x.tables = newTables(t, rest, x.states, x.faces)
+	require.Equal(t, x.want[0], a.answer(t, rest, x.tables, nil))
+	x.tables.close(t)
+	x.free()
+	require.NoError(t, rest.Close())
+}

@@ -1,0 +1,72 @@
+package multi
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/scene"
+)
+
+func grid(res int32) scene.Grid {
+	return scene.Grid{Max0: 1, Max1: 1, Res0: res, Res1: res}
+}
+
+// Memory, floors and chunks of the operations on grids and paths, as computed by hand.
+func TestRadioPlans(t *testing.T) {
+	plan := func(op chunked.Op, rows int64, devices int, o chunked.Options) (chunked.Plan, error) {
+		in := chunked.Input{Op: op, Rows: rows, Options: o, Transport: chunked.Direct}
+		for k := range devices {
+			in.Devices = append(in.Devices, k)
+		}
+		return chunked.BuildPlan(in)
+	}
+	direct := AccumDfrDirectOp(grid(10), 0)
+	_, err := plan(direct, 1024, 1, chunked.Options{MemoryBudget: 5247})
+	var short *chunked.BudgetError
+	require.ErrorAs(t, err, &short)
+	require.EqualValues(t, 5248, short.Minimum, "48 per cell, 48, and 4 per cell")
+	p, err := plan(direct, 1024, 1, chunked.Options{MemoryBudget: 5248})
+	require.NoError(t, err)
+	require.Len(t, p.Chunks, 1)
+	p, err = plan(AccumDfrDirectOp(grid(10), 2*96+17), 1024, 2, chunked.Options{MinLanesPerDevice: 1})
+	require.NoError(t, err)
+	require.Equal(t, []int64{10096, 5057}, []int64{p.PerDevice[0].Fixed, p.PerDevice[1].Fixed})
+	p, err = plan(direct, 1024, 1, chunked.Options{ChunkRays: 100})
+	require.NoError(t, err)
+	require.Len(t, p.Chunks, 11)
+	require.EqualValues(t, 24, p.Chunks[10].Len())
+
+	coherent := AccumDfrCoherentDirectOp(grid(10), 0)
+	p, err = plan(coherent, 1024, 1, chunked.Options{})
+	require.NoError(t, err)
+	require.EqualValues(t, 36*100+600, p.PerDevice[0].Fixed)
+
+	rays := AccumulateReflectionsOp(grid(1000), 24, 0, scene.ReflGridOptions{})
+	p, err = plan(rays, 1<<23, 2, chunked.Options{MinLanesPerDevice: 262144})
+	require.NoError(t, err)
+	require.EqualValues(t, 2690716, p.Floor.Rows)
+	require.Equal(t, chunked.KindLaneSharded, p.Kind)
+	p, err = plan(rays, 1<<22, 2, chunked.Options{MinLanesPerDevice: 262144})
+	require.NoError(t, err)
+	require.Equal(t, chunked.KindMaster, p.Kind)
+	events := AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{CollectWedges: true, WedgeCapacity: 10})
+	require.EqualValues(t, 800, events.Grid.Events)
+	require.EqualValues(t, 1, events.Scratch)
+
+	for lanes, kind := range map[int64]chunked.Kind{2*262144 - 2: chunked.KindMaster, 2 * 262144: chunked.KindLaneSharded} {
+		p, err = plan(direct, lanes, 2, chunked.Options{MinLanesPerDevice: 262144})
+		require.NoError(t, err)
+		require.Equal(t, kind, p.Kind, "%d lanes", lanes)
+	}
+
+	// 5 transmitters, 2 receivers, 2 states: whole transmitters, 8 rows and 12.
+	paths := DfrPathsOp(4)
+	p, err = plan(paths, 20, 2, chunked.Options{MinRaysPerDevice: 1})
+	require.NoError(t, err)
+	require.Equal(t, []chunked.Range{{Begin: 0, End: 8}, {Begin: 8, End: 20}}, p.Shards)
+	p, err = plan(DfrPathsOp(1), 1<<20, 2, chunked.Options{MinRaysPerDevice: 262144})
+	require.NoError(t, err)
+	require.EqualValues(t, 383854, p.Floor.Rows)
+}
