@@ -153,9 +153,14 @@ func (q *coherentQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in
 	p := coherentParams{
 		Cells: q.grid.cells(), States: uint32(q.states),
 		Active: in[0].Data.Addr(), ActiveCount: uint32(in[0].Data.Len()),
-		Group: cellsOfBlock(q.states), Begin: begin, End: begin + count,
-		Words: acc.Addr(), Counters: behind,
+		Begin: begin, End: begin + count, Words: acc.Addr(), Counters: behind,
 	}
+	lanes, err := x.lanesOfBlock(k.accumulate, count)
+	if err != nil {
+		return err
+	}
+	group := cellsOfBlock(q.states, lanes)
+	p.Group = uint32(group)
 	u := q.options.TxPolarization
 	p.Polarization.X, p.Polarization.Y, p.Polarization.Z = u[0], u[1], u[2]
 	first, last := begin/q.states, (begin+count-1)/q.states
@@ -167,23 +172,14 @@ func (q *coherentQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in
 	if p.Lanes, err = q.lanes.on(on, x); err != nil {
 		return err
 	}
-	group := int64(p.Group)
 	return x.launchTracing(sc, st, k.accumulate, (last-first+group)/group, cuda.ParamBytes(&p))
 }
 
-// cellsOfBlock is how many cells a block works for, so that its threads are busy: with few
-// states several, where more do not fill the last round of its lanes much better.
-func cellsOfBlock(states int64) uint32 {
-	const most, rounds = 21, 4
-	best, filled := int64(1), 0.0
-	for n := int64(1); n <= most && (n == 1 || n*states <= rounds*blockSize); n++ {
-		lanes := n * states
-		if f := float64(lanes) / float64((lanes+blockSize-1)/blockSize*blockSize); f > 1.1*filled {
-			best, filled = n, f
-		}
-	}
-	return uint32(best)
-}
+// blockCells is BLOCK_CELLS of coherent.cu.
+const blockCells = 21
+
+// cellsOfBlock is how many cells a block works for, so that it gets so many lanes.
+func cellsOfBlock(states, lanes int64) int64 { return min(max(lanes/states, 1), blockCells) }
 
 func (q *coherentQuery) readout(_ *Scene, sc cuda.Scope, st *cuda.Stream) error {
 	return q.to.read(sc, st)

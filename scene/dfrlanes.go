@@ -65,6 +65,21 @@ func (l *dfrLanes) on(s *Scene, x *treeSearch) (laneCall, error) {
 	return c, err
 }
 
+// maxBlockLanes is how many lanes a block of run_lanes takes at most: enough that what is
+// left over in the end does not matter.
+const maxBlockLanes = 16 * blockSize
+
+// lanesOfBlock is how many lanes a block of a kernel of run_lanes takes, of so many in all:
+// the more, the fuller its rounds, as long as there are blocks for the whole device.
+func (x *treeSearch) lanesOfBlock(f *cuda.Function, lanes int64) (int64, error) {
+	resident, err := x.resident(f)
+	if err != nil {
+		return 0, err
+	}
+	rounds := (lanes + resident*blockSize - 1) / (resident * blockSize)
+	return min(max(rounds, 1)*blockSize, maxBlockLanes), nil
+}
+
 // launchTracing enqueues so many blocks of a kernel whose threads trace, each for itself.
 func (x *treeSearch) launchTracing(sc cuda.Scope, st *cuda.Stream, f *cuda.Function, blocks int64, params []byte) error {
 	return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1}, cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, params)

@@ -28,6 +28,7 @@ type dfrPathsParams struct {
 	Receivers        uint32
 	States           uint32
 	PolarizationStep uint32
+	BlockRows        uint32
 }
 
 type dfrIdsParams struct {

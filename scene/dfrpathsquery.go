@@ -100,8 +100,12 @@ func (q *dfrPathsQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, ou
 		return err
 	}
 	return on.eachLaunch(begin, count, func(begin, count int64) error {
-		p.RowBegin, p.Count = begin, count
-		return x.launchTracing(sc, st, k.trace, (count+blockSize-1)/blockSize, cuda.ParamBytes(&p))
+		rows, err := x.lanesOfBlock(k.trace, count)
+		if err != nil {
+			return err
+		}
+		p.RowBegin, p.Count, p.BlockRows = begin, count, uint32(rows)
+		return x.launchTracing(sc, st, k.trace, (count+rows-1)/rows, cuda.ParamBytes(&p))
 	})
 }
 

@@ -1,6 +1,6 @@
 // Fields of wedges, summed over states in every cell of a grid. A block works for a few
-// cells: its threads evaluate lanes and leave their fields in shared memory, then each
-// takes the sum of one component of one cell further, in registers and exactly.
+// cells: its threads leave the fields of lanes in shared memory, then each adds up its share
+// of one component of one cell, in registers and exactly.
 
 #include "grid.cuh"
 #include "utdlane.cuh"
@@ -33,32 +33,9 @@ struct CoherentParams {
 
 __shared__ i64 cell_words[BLOCK_CELLS * COMPONENTS][WORDS];
 __shared__ u32 cell_counts[BLOCK_CELLS][OUTCOMES];
+// Fields that wait to be added, and the cells of the block that they belong to.
 __shared__ float lane_fields[COMPONENTS][SEARCH_THREADS];
-
-// A lane's part in the sums: its field, or zero, and a count.
-__device__ __forceinline__ void evaluate(const CoherentParams& p, u32 place, i64 cell, u32 state)
-{
-    const u32 thread = threadIdx.x;
-    LaneResult out;
-    u32 status = LANE_INACTIVE;
-    if (!p.active || p.active[p.active_count == 1 ? 0 : state]) {
-        const State& s = p.lanes.states[state];
-        status = run_lane(out, p.lanes, state, s.src, cell_centre(p.cells, cell), p.polarization, s.power);
-    }
-    bool accepted = status == LANE_VALID;
-#pragma unroll
-    for (u32 k = 0; k < COMPONENTS; k++) {
-        accepted = accepted && fits_words(out.field[k]);
-    }
-#pragma unroll
-    for (u32 k = 0; k < COMPONENTS; k++) {
-        lane_fields[k][thread] = accepted ? out.field[k] : 0.0f;
-    }
-    if (status != LANE_INACTIVE) {
-        const bool hidden = status == LANE_SOURCE_OCCLUDED || status == LANE_TARGET_OCCLUDED;
-        atomicAdd(&cell_counts[place][accepted ? ACCEPTED : hidden ? HIDDEN : REJECTED], 1);
-    }
-}
+__shared__ u32 lane_cells[SEARCH_THREADS];
 
 // Adds c to words in registers.
 __device__ __forceinline__ void add_to_registers(i64 (&words)[WORDS], float c)
@@ -94,7 +71,74 @@ __device__ __forceinline__ void finish_component(const CoherentParams& p, i64 ce
     }
 }
 
-extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 4) accum_dfr_coherent(const __grid_constant__ CoherentParams p)
+// The lanes of a block: states of cells that follow each other, from a state of the first
+// cell on.
+struct LanesOfCells {
+    const CoherentParams& p;
+    i64 first_cell;
+    u32 first; // state of lane 0 in the first cell
+
+    __device__ __forceinline__ bool load(LaneInput& in, u32 lane) const
+    {
+        const u32 place = (first + lane) / p.states;
+        in.state = first + lane - place * p.states;
+        if (p.active && !p.active[p.active_count == 1 ? 0 : in.state]) {
+            return false;
+        }
+        const State& s = p.lanes.states[in.state];
+        in.source = s.src;
+        in.power = s.power;
+        in.target = cell_centre(p.cells, first_cell + place);
+        in.polarization = p.polarization;
+        return true;
+    }
+
+    // A lane with a field ends in the same thread in which collect finds it.
+    __device__ __forceinline__ void end(u32 lane, u32 status, const LaneResult& out) const
+    {
+        if (status == LANE_INACTIVE) {
+            return;
+        }
+        const u32 place = (first + lane) / p.states;
+        bool accepted = status == LANE_VALID;
+#pragma unroll
+        for (u32 k = 0; k < COMPONENTS; k++) {
+            accepted = accepted && fits_words(out.field[k]);
+        }
+#pragma unroll
+        for (u32 k = 0; k < COMPONENTS; k++) {
+            lane_fields[k][threadIdx.x] = accepted ? out.field[k] : 0.0f;
+        }
+        lane_cells[threadIdx.x] = place;
+        const bool hidden = status == LANE_SOURCE_OCCLUDED || status == LANE_TARGET_OCCLUDED;
+        atomicAdd(&cell_counts[place][accepted ? ACCEPTED : hidden ? HIDDEN : REJECTED], 1);
+    }
+
+    // Threads share the components of all cells among them.
+    __device__ __forceinline__ void collect(u32 n) const
+    {
+        __syncthreads();
+        const u32 sums = p.group * COMPONENTS;
+        const u32 sharers = SEARCH_THREADS / sums;
+        const u32 sum = threadIdx.x % sums;
+        const u32 share = threadIdx.x / sums;
+        if (share >= sharers) {
+            return;
+        }
+        i64 words[WORDS] = {};
+        for (u32 i = share; i < n; i += sharers) {
+            if (lane_cells[i] == sum / COMPONENTS) {
+                add_to_registers(words, lane_fields[sum % COMPONENTS][i]);
+            }
+        }
+#pragma unroll
+        for (u32 i = 0; i < WORDS; i++) {
+            add_word(&cell_words[sum][i], words[i]);
+        }
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 3) accum_dfr_coherent(const __grid_constant__ CoherentParams p)
 {
     const u32 thread = threadIdx.x;
     for (u32 i = thread; i < BLOCK_CELLS * COMPONENTS * WORDS; i += SEARCH_THREADS) {
@@ -103,47 +147,17 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 4) accum_dfr_cohere
     if (thread < BLOCK_CELLS * OUTCOMES) {
         (&cell_counts[0][0])[thread] = 0;
     }
-    trace_begin();
-
     const i64 first_cell = p.begin / p.states + (i64)blockIdx.x * p.group;
     const i64 origin = first_cell * p.states; // lane of the first cell's first state
     const i64 from = max(p.begin, origin);
     const i64 to = min(p.end, origin + (i64)p.group * p.states);
+    LanesOfCells lanes{p, first_cell, (u32)(from - origin)};
+    run_lanes(lanes, p.lanes, (u32)(to - from));
 
-    // The component of which cell this thread sums, and which of its values.
-    const u32 sums = p.group * COMPONENTS;
-    const u32 sharers = SEARCH_THREADS / sums;
-    const u32 sum = thread % sums;
-    const u32 share = thread / sums;
-    const u32 place = sum / COMPONENTS;
-    const u32 component = sum % COMPONENTS;
-    i64 words[WORDS] = {};
-
-    for (i64 round = from; round < to; round += SEARCH_THREADS) {
-        const i64 lane = round + thread;
-        if (lane < to) {
-            const u32 offset = (u32)(lane - origin);
-            const u32 at = offset / p.states;
-            evaluate(p, at, first_cell + at, offset - at * p.states);
-        }
-        __syncthreads();
-        const i64 begin = max(origin + (i64)place * p.states, round) - round;
-        const i64 end = min(min(origin + (i64)(place + 1) * p.states, to) - round, (i64)SEARCH_THREADS);
-        for (i64 i = begin + share; i < end && share < sharers; i += sharers) {
-            add_to_registers(words, lane_fields[component][i]);
-        }
-        __syncthreads();
-    }
-    if (share < sharers) {
-#pragma unroll
-        for (u32 i = 0; i < WORDS; i++) {
-            add_word(&cell_words[sum][i], words[i]);
-        }
-    }
-    __syncthreads();
+    const u32 place = thread / COMPONENTS;
     const i64 cell = first_cell + place;
-    if (share == 0 && cell * p.states < to) {
-        finish_component(p, cell, place, component);
+    if (place < p.group && cell * p.states < to) {
+        finish_component(p, cell, place, thread % COMPONENTS);
     }
 }
 

@@ -21,6 +21,7 @@ struct DfrPathsParams {
     i64 count;
     u32 receivers, states;
     u32 polarization_step; // 3: one for every transmitter
+    u32 block_rows;        // rows of a block
 };
 
 // What the number of a row, which is below 2^31, says.
@@ -34,31 +35,47 @@ __device__ __forceinline__ RowPlace row_place(i64 number, u32 receivers, u32 sta
     return RowPlace{pair / receivers, pair % receivers, (u32)number % states};
 }
 
-extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 4) trace_dfr_paths(const __grid_constant__ DfrPathsParams p)
-{
-    trace_begin();
-    const i64 at = launch_row();
-    if (at >= p.count) {
-        return;
-    }
-    const i64 row = p.row_begin + at;
-    const RowPlace place = row_place(p.first + row, p.receivers, p.states);
-    LaneResult out;
-    u32 status = LANE_INACTIVE;
-    if (p.active[place.state]) {
-        const f32x3 polarization =
+// The rows of a block.
+struct RowsOfPaths {
+    const DfrPathsParams& p;
+    i64 first; // row
+
+    __device__ __forceinline__ bool load(LaneInput& in, u32 lane) const
+    {
+        const RowPlace place = row_place(p.first + first + lane, p.receivers, p.states);
+        if (!p.active[place.state]) {
+            return false;
+        }
+        in.state = place.state;
+        in.source = load3(p.tx, place.tx);
+        in.target = load3(p.rx, place.rx);
+        in.polarization =
             p.polarization ? load3(p.polarization + (i64)place.tx * p.polarization_step, 0) : f32x3{1.0f, 0.0f, 0.0f};
-        status = run_lane(out, p.lanes, place.state, load3(p.tx, place.tx), load3(p.rx, place.rx), polarization,
-                          p.power ? p.power[place.tx] : 1.0f);
+        in.power = p.power ? p.power[place.tx] : 1.0f;
+        return true;
     }
-    const bool valid = status == LANE_VALID;
-    p.status[row] = (u8)status;
-    p.delay[row] = valid ? out.delay : f32_inf();
-    store3(p.point, row, valid ? out.point : f32x3{0.0f, 0.0f, 0.0f});
+
+    __device__ __forceinline__ void end(u32 lane, u32 status, const LaneResult& out) const
+    {
+        const i64 row = first + lane;
+        const bool valid = status == LANE_VALID;
+        p.status[row] = (u8)status;
+        p.delay[row] = valid ? out.delay : f32_inf();
+        store3(p.point, row, valid ? out.point : f32x3{0.0f, 0.0f, 0.0f});
 #pragma unroll
-    for (u32 k = 0; k < 6; k++) {
-        p.field[6 * row + k] = valid ? out.field[k] : 0.0f;
+        for (u32 k = 0; k < 6; k++) {
+            p.field[6 * row + k] = valid ? out.field[k] : 0.0f;
+        }
     }
+
+    __device__ __forceinline__ void collect(u32) const {}
+};
+
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 3) trace_dfr_paths(const __grid_constant__ DfrPathsParams p)
+{
+    const i64 begin = (i64)blockIdx.x * p.block_rows;
+    RowsOfPaths rows{p, p.row_begin + begin};
+    run_lanes(rows, p.lanes, (u32)min((i64)p.block_rows, p.count - begin));
 }
 
 // The ids of rows.
