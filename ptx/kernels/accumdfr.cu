@@ -67,10 +67,17 @@ __device__ __forceinline__ void flush(PairSums& s, i64* words)
 
 __device__ __forceinline__ void add_to_pair(PairSums& s, float c, i64* words)
 {
-    const Parts p = parts_of(c);
+    // Of positive normal values this is all there is to parts_of.
+    const u32 bits = __float_as_int(c);
+    const i32 place = (i32)(bits >> 23) - 22;
+    const u32 m = (bits & 0x7fffff) | 0x800000;
+    Parts p = {m << (place & 31), __funnelshift_l(m, 0, place & 31), place >> 5};
     if ((u32)(p.i - s.first) > 1) {
-        flush(s, words);
-        s.first = p.i > s.first ? p.i - 1 : p.i;
+        p = parts_of(c);
+        if ((u32)(p.i - s.first) > 1) {
+            flush(s, words);
+            s.first = p.i > s.first ? p.i - 1 : p.i;
+        }
     }
     const bool up = p.i != s.first;
     s.word[0] += up ? 0 : p.low;
@@ -201,10 +208,10 @@ __device__ __forceinline__ float state_weight(const AccumDfrParams& p, const Leg
 
 __device__ __forceinline__ bool is_contribution(float c) { return c > 0.0f && fits_words(c); }
 
-// The two legs of a pair: from the source to the edge and from there to the target.
+// How many triangles are near the two legs of a pair, from the source to the edge and from
+// there to the target; or FAN_UNKNOWN.
 struct Legs {
-    u32 count[2]; // triangles near each, or FAN_UNKNOWN
-    const FanTriangle* near[2];
+    u32 source, target;
 };
 
 __shared__ FanTriangle near_triangles[SEARCH_THREADS / 32][2][FAN_TRIANGLES];
@@ -224,9 +231,11 @@ __device__ __forceinline__ void find_legs(Legs& legs, const Node* pool, const Le
     const f32x3 b = lifted(last, leg.offset);
     for (u32 i = 0; i < 2; i++) {
         Fan f;
-        FanTriangle* near = near_triangles[threadIdx.x / 32][i];
-        legs.near[i] = near;
-        legs.count[i] = make_fan(f, pool, i == 0 ? leg.src : target, a, b, spread) ? collect(near, f, pool, rounds) : FAN_UNKNOWN;
+        legs.source = legs.target;
+        legs.target = FAN_UNKNOWN;
+        if (make_fan(f, pool, i == 0 ? leg.src : target, a, b, spread)) {
+            legs.target = collect(near_triangles[threadIdx.x / 32][i], f, pool, rounds);
+        }
     }
 }
 
@@ -247,13 +256,14 @@ __device__ __forceinline__ void walk(Tally& tally, const AccumDfrParams& p, cons
         const f32x3 near = lifted(q, leg.offset);
         bool hidden = false;
         if (FANS) {
-            hidden = (legs.count[0] != 0 && occluded(legs.near[0], legs.count[0], leg.src, near)) ||
-                     (legs.count[1] != 0 && occluded(legs.near[1], legs.count[1], near, target));
+            const FanTriangle(*all)[FAN_TRIANGLES] = near_triangles[threadIdx.x / 32];
+            hidden = (legs.source != 0 && occluded(all[0], legs.source, leg.src, near)) ||
+                     (legs.target != 0 && occluded(all[1], legs.target, near, target));
         } else {
             f32x3 from = leg.src;
             f32x3 to = near;
             for (u32 j = 0; j < 2 && !hidden; j++) { // one place in the code that traces
-                hidden = legs.count[j] != 0 && occluded(p.pool, from, to);
+                hidden = (j == 0 ? legs.source : legs.target) != 0 && occluded(p.pool, from, to);
                 from = near;
                 to = target;
             }
@@ -270,8 +280,9 @@ __device__ __forceinline__ void walk(Tally& tally, const AccumDfrParams& p, cons
     }
 }
 
-// Lanes with a cell each.
-extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) accum_dfr_cells(const __grid_constant__ AccumDfrParams p)
+// Lanes with a cell each. Six blocks per multiprocessor leave 80 registers: a walk that knows
+// the triangles of its legs keeps almost everything in them.
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_cells(const __grid_constant__ AccumDfrParams p)
 {
     begin_block();
     const Lanes l = lanes_of_thread(p);
@@ -290,11 +301,11 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) accum_dfr_cells(
     } else if (rounds != 0) {
         const f32x3 target = cell_centre(p.cells, cell);
         const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
-        Legs legs = {{FAN_UNKNOWN, FAN_UNKNOWN}};
+        Legs legs = {FAN_UNKNOWN, FAN_UNKNOWN};
         if (warps && rounds >= FAN_ROUNDS) {
             find_legs(legs, p.pool, leg, target, rounds);
         }
-        if (legs.count[0] != FAN_UNKNOWN && legs.count[1] != FAN_UNKNOWN) {
+        if (legs.source != FAN_UNKNOWN && legs.target != FAN_UNKNOWN) {
             walk<true>(tally, p, l, leg, legs, target, k, words);
         } else {
             walk<false>(tally, p, l, leg, legs, target, k, words);

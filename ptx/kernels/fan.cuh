@@ -198,23 +198,23 @@ __device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, const N
     return count;
 }
 
-// occluded for a segment of a fan whose triangles are known.
+// occluded for a segment of a fan whose triangles are known. That its coordinates are
+// finite and not too large, which make_segment asks, is known, too; the rest is the same.
 __device__ __forceinline__ bool occluded(const FanTriangle* all, u32 count, f32x3 from, f32x3 to)
 {
-    Segment g;
-    const SegmentState known = make_segment(g, from, to);
-    if (known != SEGMENT_OPEN) {
-        return known == SEGMENT_BLOCKED;
-    }
+    const f32x3 w = sub(to, from);
+    const float length = root(dot(w, w));
+    const float eps = surface_offset(fmaxf(max_abs(from), max_abs(to)));
+    const float r = quot(1.0f, length);
     Frame frame;
-    make_frame(frame, g.o, g.d);
+    make_frame(frame, from, f32x3{mul(w.x, r), mul(w.y, r), mul(w.z, r)});
+    const float t_max = sub(length, eps);
+    bool is = false;
     for (u32 i = 0; i < count; i++) {
         const FanTriangle& v = all[i];
         const float t = triangle_crossing(frame, f32x3{v.v0.x, v.v0.y, v.v0.z}, f32x3{v.v1.x, v.v1.y, v.v1.z},
                                           f32x3{v.v2.x, v.v2.y, v.v2.z});
-        if (t >= g.t_min && t <= g.t_max) {
-            return true;
-        }
+        is = is || (t >= eps && t <= t_max);
     }
-    return false;
+    return is && length > mul(2.0f, eps);
 }
