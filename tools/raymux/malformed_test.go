@@ -335,9 +335,9 @@ func TestUnknownCommands(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "raymux: no command; use one of info, intersect, visible, reflect, dfr-states, calibrate, edge-records, version, or -h\n"},
-		{[]string{"x"}, "raymux: unknown command \"x\"; use one of info, intersect, visible, reflect, dfr-states, calibrate, edge-records, version\n"},
-		{[]string{"edges", "-mesh", "a.obj"}, "raymux: unknown command \"edges\"; use one of info, intersect, visible, reflect, dfr-states, calibrate, edge-records, version\n"},
+		{nil, "raymux: no command; use one of info, intersect, visible, reflect, accumulate, dfr-direct, dfr-coherent, dfr-paths, dfr-states, calibrate, edge-records, version, or -h\n"},
+		{[]string{"x"}, "raymux: unknown command \"x\"; use one of info, intersect, visible, reflect, accumulate, dfr-direct, dfr-coherent, dfr-paths, dfr-states, calibrate, edge-records, version\n"},
+		{[]string{"edges", "-mesh", "a.obj"}, "raymux: unknown command \"edges\"; use one of info, intersect, visible, reflect, accumulate, dfr-direct, dfr-coherent, dfr-paths, dfr-states, calibrate, edge-records, version\n"},
 		{[]string{"intersect", "extra"}, "raymux intersect: unexpected argument \"extra\"; every input has a flag, raymux intersect -h lists them\n"},
 		{[]string{"info", "-mesh", "a.obj"}, "raymux info: unknown flag -mesh; raymux info -h lists the flags\n"},
 	} {
