@@ -122,6 +122,11 @@ func (r *run) measure() error {
 		}
 		fmt.Fprintf(r.warnings, "%s: finished in %.1f s\n", c.Name, time.Since(start).Seconds())
 	}
+	if r.accumSweep {
+		if err := r.sweep(); err != nil {
+			return fmt.Errorf("accumulation sweep: %w", err)
+		}
+	}
 	for _, name := range r.studies {
 		if err := r.study(name); err != nil {
 			return err

@@ -47,7 +47,7 @@ func TestTwoEmulatedDevices(t *testing.T) {
 	require.Equal(t, 2, r.Machine.DeviceCount)
 	require.Empty(t, r.Machine.Links)
 	rows := r.Configs["mini"].Rows
-	require.Len(t, rows, 7)
+	require.Len(t, rows, 9)
 	forced, policy := rows[0], rows[1]
 	require.Equal(t, record.Forced, forced.Mode)
 	require.Equal(t, "cuda", forced.Backend)
@@ -85,7 +85,7 @@ func TestOneEmulatedDevice(t *testing.T) {
 	out, _, r := benchmark(t, exitDone, "--devices", "emu:1")
 	require.Contains(t, out, "1 emulated device of")
 	rows := r.Configs["mini"].Rows
-	require.Len(t, rows, 2)
+	require.Len(t, rows, 3)
 	require.Nil(t, rows[1].Multi)
 	require.Nil(t, rows[0].Multi)
 	require.Equal(t, []string{record.FlagSingleDeviceOnly}, rows[0].Flags)

@@ -17,7 +17,7 @@ import (
 // column is one result column on a device.
 type column struct {
 	name string
-	size int // bytes of a value: 4 or 1
+	size int // bytes of a value: 8, 4 or 1
 	data cuda.Slice[uint8]
 }
 
@@ -70,6 +70,26 @@ func chainColumns(c *scene.Chains) ([]column, error) {
 // download copies a column to the host, as the little-endian bytes that devices hold.
 func (c column) download(ctx context.Context, st *cuda.Stream) ([]byte, error) {
 	return cuda.Download(ctx, st, c.data)
+}
+
+// hostColumn is a result column on the host.
+type hostColumn struct {
+	name string
+	size int // bytes of a value
+	data []byte
+}
+
+// hostColumns downloads the columns of a result.
+func hostColumns(st *cuda.Stream, list []column) ([]hostColumn, error) {
+	out := make([]hostColumn, len(list))
+	for i, c := range list {
+		data, err := c.download(background, st)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = hostColumn{c.name, c.size, data}
+	}
+	return out, nil
 }
 
 // digestBytes returns the SHA-256 of a column.
@@ -128,6 +148,14 @@ func floats(data []byte) []float32 {
 	out := make([]float32, len(data)/4)
 	for i := range out {
 		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}
+
+func longs(data []byte) []int64 {
+	out := make([]int64, len(data)/8)
+	for i := range out {
+		out[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
 	}
 	return out
 }

@@ -35,11 +35,13 @@ type trial struct {
 func (r *run) configuration(c workload.Config) (err error) {
 	s := &trial{run: r, config: c}
 	defer func() { err = errors.Join(err, s.close()) }()
-	found := s.generate()
+	s.describe(s.generate())
+	if s.accumOnly {
+		return firstOf(s.accumulation, s.spread)
+	}
 	if err := s.open(); err != nil {
 		return err
 	}
-	s.describe(found)
 	for _, op := range operations(c) {
 		t, err := s.task(op)
 		if err != nil {
@@ -52,15 +54,19 @@ func (r *run) configuration(c workload.Config) (err error) {
 	}
 	s.printBackend()
 	if s.forced == nil {
-		return nil
+		return s.accumulation()
 	}
-	if err := s.calibrated(); err != nil {
-		return err
+	return firstOf(s.calibrated, s.streamed, s.accumulation, s.spread)
+}
+
+// firstOf does one thing after the other, up to the first that fails.
+func firstOf(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	if err := s.streamed(); err != nil {
-		return err
-	}
-	return s.spread()
+	return nil
 }
 
 // close releases everything in reverse order and gives cached memory back to the driver.

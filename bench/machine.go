@@ -23,7 +23,7 @@ func (r *run) newRecord() (*record.Record, error) {
 			CUDADriverVersion: &version, OptiXABI: &noOptiX, PTXManifestSHA256: ptx.ManifestDigest(),
 		},
 		Parameters: record.Parameters{
-			SelectedConfigs: []string{}, Warmup: r.warmup, Repeat: r.repeat, Probe: r.probe, RoundOrder: "rotated",
+			SelectedConfigs: []string{}, Warmup: r.warmup, Repeat: r.repeat, Probe: r.probe, RoundOrder: "rotated", AccumOnly: r.accumOnly,
 			Backend: r.backend.String(), Transport: r.transport.String(), Emulated: &emulated,
 		},
 		Configs: map[string]record.Config{},

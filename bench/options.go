@@ -21,6 +21,9 @@ type options struct {
 	devices            deviceList
 	requireDevices     int // -1: not given
 	rays               int64
+	accumSamples       int64 // 0: those of the configuration
+	accumOnly          bool
+	accumSweep         bool
 	warmup, repeat     int
 	transport          chunked.Transport
 	backend            scene.Backend
@@ -45,6 +48,9 @@ options:
                                     without a GPU two emulated devices)
   --require-devices K               exit 3 if the set has fewer devices; never falls back to emulated ones
   --rays N                          rows of the batch, at least 1 (default: that of the configuration)
+  --accum-samples N                 samples of the accumulation, at least 1 (default: those of the configuration)
+  --accum-only                      the rows of the accumulation alone
+  --accum-sweep                     then accumulate 65536 to 67108864 samples, on one device and divided equally
   --warmup W, --repeat R            rounds before and while measuring (default: 2 and 7, on emulated devices 0 and 2)
   --transport auto|direct|copy|host how remote rows travel (default: auto)
   --calibration-rows N, --calibration-repeats R
@@ -79,9 +85,12 @@ func parseOptions(args []string) (options, error) {
 	atLeast(fs, "require-devices", 1, &o.requireDevices)
 	atLeast(fs, "warmup", 0, &o.warmup)
 	atLeast(fs, "repeat", 1, &o.repeat)
-	var rays int
+	var rays, accumSamples int
 	calibrationRows := -1
 	atLeast(fs, "rays", 1, &rays)
+	atLeast(fs, "accum-samples", 1, &accumSamples)
+	fs.BoolVar(&o.accumOnly, "accum-only", false, "")
+	fs.BoolVar(&o.accumSweep, "accum-sweep", false, "")
 	atLeast(fs, "calibration-rows", 0, &calibrationRows)
 	atLeast(fs, "calibration-repeats", 1, &o.calibrationRepeats)
 	fs.StringVar(&o.probe, "probe", probeWorkload, "")
@@ -103,6 +112,9 @@ func parseOptions(args []string) (options, error) {
 	}
 	if rays > 0 {
 		o.rays = int64(rays)
+	}
+	if o.accumSamples = int64(accumSamples); o.accumSamples >= 1<<31 {
+		return o, usage("--accum-samples %d: use less than 2^31", o.accumSamples)
 	}
 	o.calibrationRows = int64(calibrationRows)
 	if o.probe != probeWorkload && o.probe != probeDefault {

@@ -28,7 +28,7 @@ func TestRowsOfSeveralDevices(t *testing.T) {
 	require.Equal(t, int64(16), *r.Parameters.CalibrationRows)
 	require.Equal(t, 1, *r.Parameters.CalibrationRepeats)
 	rows := r.Configs["mini"].Rows
-	require.Len(t, rows, 7)
+	require.Len(t, rows, 9)
 
 	for i, operation := range []string{record.OperationIntersect, record.OperationReflections} {
 		row, forced := rows[4+i], rows[2*i]
@@ -72,7 +72,7 @@ func TestRowsOfSeveralDevices(t *testing.T) {
 		studies[s.ID] = s
 	}
 	require.Len(t, studies["streaming"].Rows, 2, "one for each device")
-	require.Len(t, studies["spread"].Rows, 7, "one for each row")
+	require.Len(t, studies["spread"].Rows, 9, "one for each row")
 	for i := range rows {
 		cells := byColumn(t, studies["spread"], i)
 		require.Equal(t, string(rows[i].Mode), cells["mode"])

@@ -95,7 +95,7 @@ func (s *trial) describe(found workload.Digests) {
 	}
 	s.described = record.Config{
 		Note: s.config.Note, MaxBounces: s.config.MaxBounces,
-		AccumSamples: int64(s.config.AccumSamples), StreamChunkRows: int64(s.config.ChunkRows),
+		AccumSamples: s.samples(), StreamChunkRows: int64(s.config.ChunkRows),
 		Geometry: &record.Geometry{
 			Kind: string(s.config.Kind), Vertices: int64(vertices), Triangles: int64(triangles),
 			VerticesSHA256: found.Vertices, FacesSHA256: found.Faces,
@@ -104,12 +104,17 @@ func (s *trial) describe(found workload.Digests) {
 	}
 }
 
-// store adds the rows of an operation to the record.
-func (s *task) store(rows []record.Row, tracers []record.Tracer) {
+// storeRows adds rows to the record, with what the trial knows so far.
+func (s *trial) storeRows(rows []record.Row) {
 	if len(s.described.Rows) == 0 {
 		s.record.Parameters.SelectedConfigs = append(s.record.Parameters.SelectedConfigs, s.config.Name)
 	}
 	s.described.Rows = append(s.described.Rows, rows...)
-	s.described.Tracers = append(s.described.Tracers, tracers...)
 	s.record.Configs[s.config.Name] = s.described
+}
+
+// store adds the rows of an operation to the record.
+func (s *task) store(rows []record.Row, tracers []record.Tracer) {
+	s.described.Tracers = append(s.described.Tracers, tracers...)
+	s.storeRows(rows)
 }

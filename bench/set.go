@@ -57,7 +57,7 @@ func planOptions(mode record.Mode, devices int, transport chunked.Transport, chu
 	o := chunked.Options{Transport: transport}
 	switch mode {
 	case record.Forced:
-		o.MinRaysPerDevice = 1
+		o.MinRaysPerDevice, o.MinLanesPerDevice = 1, 1
 		o.Weights = slices.Repeat([]float64{1}, devices)
 	case record.Streamed:
 		o.ChunkRays = int64(chunkRows)

@@ -89,16 +89,22 @@ func milliseconds(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6)
 
 // printDigests prints the SHA-256 of every column and whether it is pinned.
 func (s *task) printDigests(rows int64, columns []record.Column) {
+	fmt.Fprintf(s.out, "SHA-256, %s, first %d rows, ", s.where, rows)
+	s.printColumns(pin{Config: s.config.Name, Operation: s.op.name, Rows: rows}, columns, s.canonical())
+}
+
+// printColumns ends a line with whether columns are pinned, and prints them.
+func (r *run) printColumns(of pin, columns []record.Column, canonical bool) {
 	state := "not pinned"
-	if p, ok := s.pins.find(pin{Config: s.config.Name, Operation: s.op.name, Rows: rows}); ok && s.canonical() {
+	if p, ok := r.pins.find(of); ok && canonical {
 		state = "as pinned"
 		if len(p.differ(columns)) > 0 {
 			state = "NOT as pinned"
 		}
 	}
-	fmt.Fprintf(s.out, "SHA-256, %s, first %d rows, %s:\n", s.where, rows, state)
+	fmt.Fprintf(r.out, "%s:\n", state)
 	for _, c := range columns {
-		fmt.Fprintf(s.out, "  %-15s %s\n", c.Name, c.SHA256)
+		fmt.Fprintf(r.out, "  %-15s %s\n", c.Name, c.SHA256)
 	}
 }
 

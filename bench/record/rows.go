@@ -25,6 +25,10 @@ const (
 const (
 	OperationIntersect   = "intersect"
 	OperationReflections = "trace_reflections"
+	OperationAccumDirect = "accum_dfr_direct"
+	OperationAccumField  = "accum_dfr_coherent_direct"
+	OperationReflGrid    = "accumulate_reflections"
+	OperationDfrPaths    = "trace_dfr_paths"
 	UnitRays             = "rays"
 	UnitSamples          = "samples"
 	SpeedupComputed      = "computed"
