@@ -95,11 +95,12 @@ type ReflGridOptions struct {
 // which it waits.
 //
 // Errors: ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the error of
-// ctx, and errors of the device; nothing is enqueued for all but the last. Cost: three
-// launches and three fills per 2^30 rays, and two more for up to eight copies of the sums
-// where many rays meet few cells; with wedge events five more, and the search of the rays
-// that have some up to the capacity. A cell takes 96 bytes, an event 80, and a ray 1 with
-// events; no driver allocation once the pool holds them.
+// ctx, and errors of the device; nothing is enqueued for all but the last. Cost: two
+// launches and three fills; one more of each for up to eight copies of the sums, where
+// 65,536 rays or more meet cells that half of the cache holds that many times; with wedge
+// events five launches more and a fill, and the search of the rays that have some, up to
+// the capacity. A cell takes 96 bytes, its copies 68 each for the time of the call, an
+// event 80, and a ray 1 with events; no driver allocation once the pool holds them.
 func (s *Scene) AccumulateReflections(ctx context.Context, rays Rays, grid Grid, opt ReflGridOptions, opts ...CallOption) (*ReflGrids, error) {
 	return askGrid(ctx, s, func() (*ReflGrids, *GridCall, error) { return s.prepareReflGrid(rays, grid, opt, opts) })
 }
@@ -129,6 +130,9 @@ func (s *Scene) prepareReflGrid(rays Rays, grid Grid, opt ReflGridOptions, opts 
 		return nil, nil, err
 	}
 	q := s.newReflGridQuery(n, rays, grid, opt)
+	if q.most, err = q.mostCopies(); err != nil {
+		return nil, nil, err
+	}
 	if q.to, err = resultFor[ReflGrids](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}

@@ -37,7 +37,8 @@ type reflGridQuery struct {
 	out   [1]RowColumn // events of each ray, if they are collected
 	to    *ReflGrids
 
-	acc cuda.Slice[uint8] // behind the columns of the result
+	acc  cuda.Slice[uint8] // behind the columns of the result
+	most int64             // copies of the sums
 }
 
 func (s *Scene) newReflGridQuery(n int64, rays Rays, grid Grid, opt ReflGridOptions) *reflGridQuery {
@@ -184,22 +185,27 @@ const (
 )
 
 func (q *reflGridQuery) copies() int64 {
-	if q.rows < copiesFrom {
-		return 0
+	if n := q.copiesFor(q.rows); n > 1 {
+		return n
 	}
-	return tubeCopies
+	return 0
 }
 
-// copiesOn is the number of copies that rays add to, in turn, so that many rays that meet
-// a few cells do not wait for each other: as many as leave half of the cache to the scene.
-func (q *reflGridQuery) copiesOn(on *Scene, count int64) (int64, error) {
-	if on.forceCopies > 0 {
-		return on.forceCopies, nil
+// copiesFor is the number of copies that so many rays add to, in turn, so that those that
+// meet a few cells do not wait for each other.
+func (q *reflGridQuery) copiesFor(rows int64) int64 {
+	if rows < copiesFrom && q.scene.forceCopies == 0 {
+		return 1
 	}
-	if count < copiesFrom {
-		return 1, nil
+	return q.most
+}
+
+// mostCopies is the number of copies that leave half of the cache to the scene.
+func (q *reflGridQuery) mostCopies() (int64, error) {
+	if q.scene.forceCopies > 0 {
+		return q.scene.forceCopies, nil
 	}
-	cache, err := on.ctx.Device().Attribute(cuapi.AttrL2CacheSize)
+	cache, err := q.scene.ctx.Device().Attribute(cuapi.AttrL2CacheSize)
 	if err != nil {
 		return 0, err
 	}
@@ -211,6 +217,9 @@ func (q *reflGridQuery) copiesOn(on *Scene, count int64) (int64, error) {
 }
 
 func (q *reflGridQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, acc cuda.Slice[uint8], begin, count int64) error {
+	if q.opt.MaxBounces == 0 && !q.opt.IncludeLOS {
+		return nil // no leg counts
+	}
 	k, err := on.reflGridKernels()
 	if err != nil {
 		return err
@@ -222,9 +231,6 @@ func (q *reflGridQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in
 	if q.collects() {
 		p.Events = out[0].Data.Addr()
 	}
-	if q.opt.MaxBounces == 0 && !q.opt.IncludeLOS {
-		return nil // no leg counts
-	}
 	x, err := on.tracer(context.Background())
 	if err != nil {
 		return err
@@ -233,10 +239,7 @@ func (q *reflGridQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in
 	trace := func() error {
 		return x.searchRows(sc, st, k.accumulate, &p.Search, cuda.ParamBytes(&p), 0, count)
 	}
-	copies, err := q.copiesOn(on, count)
-	if err != nil {
-		return err
-	}
+	copies := q.copiesFor(count)
 	if copies == 1 {
 		return trace()
 	}
