@@ -16,8 +16,7 @@ type callOptions struct {
 	carried []any
 }
 
-// Reusable is a result of a query: *Hits, *Visibility, *PairVisibility,
-// *EdgeVisibility, *ChainVisibility or *Chains.
+// Reusable is a result of a query, such as *Hits, *Chains or *EPCPaths.
 type Reusable interface {
 	// Rows is the number of rows.
 	Rows() int
