@@ -143,6 +143,13 @@ func TestDfrDirect(t *testing.T) {
 		b.succeed(t, two.with("-states", "idle.npz").args(b)...)
 		b.counters(t, 8, 0, 0, 0, 8, 8)
 	})
+	t.Run("no states", func(t *testing.T) {
+		b := dfrBench(t)
+		b.table(t, "none.npz", stateTable{}.columns()...)
+		b.succeed(t, two.with("-states", "none.npz").args(b)...)
+		b.within(t, 0, "out.npz", "power", 0, 0, 0, 0)
+		b.counters(t, 0, 0, 0, 0, 0, 0)
+	})
 	t.Run("a single column", func(t *testing.T) {
 		b := dfrBench(t)
 		b.succeed(t, two.with("-fields", "power").with("-out", "power.npy").args(b)...)

@@ -58,7 +58,7 @@ func (p *program) dfrDirect(ctx context.Context, args []string) error {
 		return err
 	}
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
-		op: multi.AccumDfrDirectOp(grid, h.replicated()), rows: f.lanes(), bytes: h.bytes(), whole: true,
+		op: multi.AccumDfrDirectOp(grid, h.replicated()), rows: f.lanes(h.count()), bytes: h.bytes(), whole: true,
 		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.dfrDirect(ctx, &f, h, grid, watch) },
 	})
 }
@@ -91,10 +91,12 @@ func (f *dfrDirectFlags) checkCoverage(states int64, grid scene.Grid) error {
 	return err
 }
 
-// lanes is how many samples the call draws.
-func (f *dfrDirectFlags) lanes() int64 {
+// lanes is how many samples the call draws of so many states.
+func (f *dfrDirectFlags) lanes(states int64) int64 {
 	all := f.direct + f.keller
 	switch {
+	case states == 0:
+		return 0
 	case f.window == nil:
 		return all
 	case f.window.Count < 0:

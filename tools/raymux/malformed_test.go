@@ -301,12 +301,14 @@ func (b *bench) refuse(t *testing.T, c malformed) {
 
 // Reads that the disk refuses are failures, not bad input.
 func TestFailingReads(t *testing.T) {
-	b := newBench(t)
+	b := dfrBench(t)
 	broken(t, b)
 	for _, c := range []struct {
 		file string
 		call call
 	}{
+		{"one.npz", directCall()},
+		{"box.npz", directCall().with("-mesh", "box.obj").with("-material", "box.npz")},
 		{"tri.obj", intersectCall()},
 		{"good.ply", intersectCall().with("-mesh", "good.ply")},
 		{"infinite.stl", intersectCall().with("-mesh", "infinite.stl")},
@@ -349,7 +351,7 @@ func TestUnknownCommands(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	b := newBench(t)
-	for _, args := range [][]string{{"-h"}, {"help"}, {"info", "-h"}, {"intersect", "-h"}, {"reflect", "-h"}, {"edge-records", "-help"}, {"version", "-h"}} {
+	for _, args := range [][]string{{"-h"}, {"help"}, {"info", "-h"}, {"intersect", "-h"}, {"reflect", "-h"}, {"accumulate", "-h"}, {"dfr-direct", "-h"}, {"dfr-paths", "-h"}, {"edge-records", "-help"}, {"version", "-h"}} {
 		r := b.run(t, t.Context(), args...)
 		assert.Equal(t, exitDone, r.status)
 		assert.Contains(t, r.out, "usage: raymux")
