@@ -14,6 +14,9 @@
 // ([chunked.Copy]) or by way of the host ([chunked.Host]). Peer access is believed only after a byte-pattern test of
 // each directed pair, run once in [New].
 //
+// Accumulations on grids are divided along their lanes or rays: each device has sums of
+// integers, which the master adds. Paths over edges are divided along their transmitters.
+//
 // A batch too small to be worth dividing runs on the master as the plain call
 // it is; [Scene.Plan] says beforehand what would happen and why.
 //

@@ -37,6 +37,15 @@
 // Row i depends on row i of the input and on the scene, on nothing else: batches
 // may be cut anywhere, and every device and the emulator return the same bits.
 //
+// # Waves
+//
+// Some queries carry fields. [Scene.TraceReflEPCField] and [Scene.TraceDfrPaths] give that
+// of single paths, over walls and over edges; [Scene.AccumulateReflections],
+// [Scene.AccumDfrDirect] and [Scene.AccumDfrCoherentDirect] add up on a [Grid]. They read
+// tables that are uploaded once: what surfaces are made of ([Scene.UploadMaterials]) and
+// which edges diffract ([Scene.DfrStates], [Scene.UploadStates]). Sums are sums of
+// integers, so that they have the same bits in any order, too.
+//
 // # Backends
 //
 // Which triangle a ray meets is found by our own tree ([CUDA]) or by [OptiX]; the

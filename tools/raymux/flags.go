@@ -108,9 +108,9 @@ func (fs *flagSet) split(options *chunked.Options) {
 		options.Weights, err = parseWeights(s)
 		return err
 	})
-	fs.count("min-rows", "fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default 1048576)",
-		&options.MinRaysPerDevice)
-	fs.count("min-lanes", "the same `N` for the lanes of accumulations (default 262144)", &options.MinLanesPerDevice)
+	fs.count("min-rows", fmt.Sprintf("fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default %d)",
+		chunked.DefaultMinRows), &options.MinRaysPerDevice)
+	fs.count("min-lanes", fmt.Sprintf("the same `N` for the lanes of accumulations (default %d)", chunked.DefaultMinLanes), &options.MinLanesPerDevice)
 	fs.count("chunk-rows", "trace at most `N` rows at a time on a device, and take the results of each chunk off the device before the next (default: all)",
 		&options.ChunkRays)
 	fs.count("memory-budget", "the most memory in `BYTES` that a call may add on a device; chunks are as large as fits (default: no limit)",
