@@ -335,3 +335,47 @@ func TestReflGridTooLarge(t *testing.T) {
 	require.Equal(t, scene.StatusTooLarge, got.status)
 	require.EqualValues(t, 1, got.count, "the first reflection is in range")
 }
+
+// Rays take the paths of TraceReflections, bit for bit, once their directions have unit
+// length.
+func TestReflGridChainsAreThoseOfTraceReflections(t *testing.T) {
+	rng := rand.New(rand.NewPCG(69, 1))
+	n := exactRows(150)
+	c := newExactCase(rng, n)
+	for i := range c.active {
+		c.active[i] = 1
+	}
+	const bounces = 3
+	c.media = oneMedium(c.mesh, 1, true)
+	c.media.Sigma[0] = inf // reflects always
+	c.opt.WedgeSampleStride, c.opt.WedgeCapacity, c.opt.MaxBounces = 1, bounces*n, bounces
+	r := c.open(t)
+	w := c.run(r, r.media(c.media)).wedges
+	b := batch{o: c.o}
+	var events [][]int
+	for i, ray := range w.ray {
+		if ray < 0 {
+			break
+		}
+		if w.depth[i] == 0 {
+			require.Len(t, events, int(ray), "a ray in the box hits nothing")
+			b.d = append(b.d, w.dir[3*i:3*i+3]...)
+			events = append(events, nil)
+		}
+		events[ray] = append(events[ray], i)
+	}
+	require.Len(t, events, n)
+	chains := r.reflect(b, bounces, scene.ChainAll)
+	for row, at := range events {
+		require.Len(t, at, chains.length(row))
+		for k, i := range at {
+			s := chains.slot(row, k)
+			require.Equal(t, s.prim, w.prim[i])
+			require.Equal(t, bits(s.p[:]), bits(w.point[3*i:3*i+3]))
+			require.Equal(t, bits(s.n[:]), bits(w.normal[3*i:3*i+3]))
+			if k+1 < len(at) {
+				require.Equal(t, bits(s.image[:]), bits(w.source[3*at[k+1]:3*at[k+1]+3]))
+			}
+		}
+	}
+}
