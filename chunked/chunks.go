@@ -49,7 +49,28 @@ func (p *Plan) cut(counts []int64) []Chunk {
 			out = append(out, p.chunk(0, seq, round))
 		}
 	}
+	for i := range out {
+		out[i].Record = p.record(out[i], total)
+	}
 	return out
+}
+
+// record is the slot for the result of a chunk, one of a total, for a hook. If there are not
+// enough for all, three are the master's, which searches into them: one chunk runs, one runs
+// out and one is ready to follow. Remotes keep their winners until they are retired: slots
+// that are left serve them in turn, or else that of the master in the same round, whose
+// result was consumed by then.
+func (p *Plan) record(c Chunk, total int) int {
+	spare := p.RecordSlots - RemoteSlots
+	switch {
+	case p.RecordSlots == 0:
+		return 0
+	case total <= p.RecordSlots:
+		return c.Retire
+	case c.Position == 0 || spare == 0:
+		return c.Seq % RemoteSlots
+	}
+	return RemoteSlots + (c.Position-1)%spare
 }
 
 func (p *Plan) chunk(position, seq, retire int) Chunk {
@@ -58,9 +79,6 @@ func (p *Plan) chunk(position, seq, retire int) Chunk {
 	c := Chunk{Seq: seq, Position: position, Begin: begin, End: min(begin+rows, s.End), Retire: retire}
 	if position > 0 {
 		c.Slot = seq % RemoteSlots
-	}
-	if p.RecordSlots > 0 {
-		c.Record = retire % p.RecordSlots
 	}
 	return c
 }

@@ -219,9 +219,10 @@ func order(in chunked.Input, p chunked.Plan) error {
 	return nil
 }
 
-// slots: no two chunks that may be in flight together share one, and before a
-// chunk needs the slot of an earlier one, all up to that have been submitted,
-// so that they can be retired.
+// slots: no two chunks of a device that may be in flight together share one, and before
+// a chunk needs the slot of an earlier one, all up to that have been submitted, so
+// that they can be retired. A remote needs a record when it is retired only, if not all
+// chunks have one.
 func slots(in chunked.Input, p chunked.Plan) error {
 	want := 0
 	if in.Hook {
@@ -230,21 +231,43 @@ func slots(in chunked.Input, p chunked.Plan) error {
 	if p.RecordSlots != want {
 		return fmt.Errorf("%d record slots, want %d", p.RecordSlots, want)
 	}
+	users := make([]int, want) // of each record so far, the number of retirement after the last one
+	before := make([]int, len(p.Chunks))
+	for i, c := range p.Retirement() {
+		switch {
+		case !in.Hook && c.Record != 0, in.Hook && (c.Record < 0 || c.Record >= want):
+			return fmt.Errorf("record slot of %+v", c)
+		case in.Hook:
+			before[i], users[c.Record] = users[c.Record], i+1
+		}
+	}
 	submitted := make([]bool, len(p.Chunks))
 	done := 0 // chunks that could have been retired
+	sent := make([][]int, len(p.Devices))
 	for _, c := range p.Chunks {
 		if c.Position > 0 && c.Slot != c.Seq%3 || c.Position == 0 && c.Slot != 0 {
 			return fmt.Errorf("slot of %+v", c)
 		}
-		if in.Hook {
-			for done < len(submitted) && submitted[done] {
-				done++
+		for done < len(submitted) && submitted[done] {
+			done++
+		}
+		if c.Seq >= 3 && done <= sent[c.Position][c.Seq-3] {
+			return fmt.Errorf("slot of %+v, %d retired", c, done)
+		}
+		sent[c.Position] = append(sent[c.Position], c.Retire)
+		own := before[c.Retire]
+		switch record := c.Seq % 3; {
+		case !in.Hook:
+		case len(p.Chunks) <= want:
+			if own > 0 || c.Record != c.Retire {
+				return fmt.Errorf("%+v shares a record slot, although there are enough", c)
 			}
-			if c.Record != c.Retire%want || done < c.Retire-want+1 {
+		case c.Position == 0 || want == 3:
+			if c.Record != record || c.Position == 0 && done < own {
 				return fmt.Errorf("record slot of %+v, %d retired", c, done)
 			}
-		} else if c.Record != 0 {
-			return fmt.Errorf("record slot of %+v without a hook", c)
+		case c.Record != 3+(c.Position-1)%(want-3):
+			return fmt.Errorf("record slot of %+v", c)
 		}
 		submitted[c.Retire] = true
 	}

@@ -20,8 +20,9 @@ type execution struct {
 
 	in, out []scene.RowColumn // of the call, as far as it has them
 	lanes   []lane            // by position
-	fetch   bool              // Direct: winners come from slots of the remotes
+	apart   bool              // there are more chunks than records: winners of remotes wait in slots of theirs
 	order   []int32           // chunks by their number of retirement
+	before  []int             // by the same number: the one of the chunk whose record it takes; -1: none
 	retired int               // how many are
 	records []record          // slots of results for a hook
 	results cuda.Slice[uint8] // their memory
@@ -109,36 +110,31 @@ func (x *execution) prepare() error {
 	m, n := x.s.master(), len(x.s.replicas)
 	in, out := x.call.Columns()
 	x.in, x.out = given(in), out
-	x.order = make([]int32, len(x.plan.Chunks))
-	counts := make([]int64, n)
-	for i, c := range x.plan.Chunks {
-		x.order[c.Retire] = int32(i)
-		counts[c.Position]++
-	}
+	x.apart = apart(x.plan, x.hook != nil)
+	counts := x.number(n)
 	if err := m.fail("creating an event", one(m.ctx, &m.entry)); err != nil {
 		return err
 	}
 	if err := x.leaseRecords(); err != nil {
 		return m.fail("allocating the results of chunks", err)
 	}
-	x.fetch = fetched(x.plan, x.hook != nil)
-	x.lanes = make([]lane, n)
-	for k, r := range x.s.replicas {
+	for k := range x.lanes {
 		l := &x.lanes[k]
-		l.r = r
-		if k == 0 && counts[k] < 2 || counts[k] == 0 {
+		r := l.r
+		if k == 0 && counts[k] < 2 && !x.apart || k > 0 && counts[k] == 0 {
 			continue // the caller's stream serves
 		}
 		if r.pipe == nil {
 			r.pipe = &pipe{}
 		}
-		if err := r.pipe.prepare(x.needs(l, counts[k])); err != nil {
+		need := x.needs(l, counts[k])
+		if err := r.pipe.prepare(need); err != nil {
 			return r.fail("creating streams and events", err)
 		}
-		if counts[k] > 1 {
-			l.turns = r.pipe.search[:min(counts[k], searchStreams)]
+		if need.searches > 0 {
+			l.turns = r.pipe.search[:need.searches]
 		}
-		if k == 0 || x.plan.Transport == chunked.Direct && !x.fetch {
+		if k == 0 || x.plan.Transport == chunked.Direct && !x.apart {
 			continue
 		}
 		if err := x.lease(l, min(counts[k], chunked.RemoteSlots)); err != nil {
@@ -148,22 +144,53 @@ func (x *execution) prepare() error {
 	return nil
 }
 
-// fetched reports whether remotes that read rows in place keep their winners until the
-// master has room for them. Without that the few results that it holds for a consumer
-// would hold up searches; the memory is what the plan counts for copies.
+// number fills in what follows from the order of the chunks, and counts those of each of n
+// devices.
+func (x *execution) number(n int) (counts []int64) {
+	x.order, x.before = make([]int32, len(x.plan.Chunks)), make([]int, len(x.plan.Chunks))
+	x.lanes, counts = make([]lane, n), make([]int64, n)
+	for k, r := range x.s.replicas {
+		x.lanes[k].r = r
+	}
+	for i, c := range x.plan.Chunks {
+		x.order[c.Retire] = int32(i)
+		counts[c.Position]++
+		x.lanes[c.Position].retire = append(x.lanes[c.Position].retire, c.Retire)
+	}
+	last := make([]int, x.plan.RecordSlots)
+	for i := range last {
+		last[i] = -1
+	}
+	for retire, i := range x.order {
+		x.before[retire] = -1
+		if x.hook != nil {
+			record := x.plan.Chunks[i].Record
+			x.before[retire], last[record] = last[record], retire
+		}
+	}
+	return counts
+}
+
+// apart reports whether remotes keep their winners until it is their turn in a record. If
+// they were sent, or written, to it at once, the few results that the master holds for a
+// consumer would hold up searches; the memory is what the plan counts for copies.
+func apart(p *chunked.Plan, streamed bool) bool { return streamed && len(p.Chunks) > p.RecordSlots }
+
+// fetched reports whether remotes have slots for winners only, and read rows in place.
 func fetched(p *chunked.Plan, streamed bool) bool {
-	return streamed && p.Transport == chunked.Direct && len(p.Chunks) > p.RecordSlots
+	return p.Transport == chunked.Direct && apart(p, streamed)
 }
 
 // needs is what a device with so many chunks needs of its pipe.
 func (x *execution) needs(l *lane, chunks int64) needs {
 	t := x.plan.Transport
 	n := needs{
-		of: l.r.ctx, master: x.s.master().ctx, events: ringLength(len(x.s.replicas)),
-		copies: l.r.position > 0 && (t != chunked.Direct || x.fetch),
-		host:   l.r.position > 0 && t == chunked.Host,
+		of: l.r.ctx, master: x.s.master().ctx,
+		copies:   l.r.position > 0 && (t != chunked.Direct || x.apart),
+		host:     l.r.position > 0 && t == chunked.Host,
+		finalize: l.r.position == 0 && x.apart,
 	}
-	if chunks > 1 {
+	if chunks > 1 || n.finalize {
 		n.searches = int(min(chunks, searchStreams))
 	}
 	return n
@@ -174,7 +201,7 @@ func (x *execution) lease(l *lane, slots int64) error {
 	rows := min(x.plan.ChunkRows[l.r.position], x.plan.Shards[l.r.position].Len())
 	l.entered = true // the pool may make its stream wait
 	in := x.in
-	if x.fetch {
+	if fetched(x.plan, x.hook != nil) {
 		in = nil
 	}
 	if err := l.lease(l.r.pipe.in, in, x.out, rows, slots); err != nil {
@@ -213,19 +240,32 @@ func (x *execution) leaseRecords() error {
 	return nil
 }
 
-// makeRoom retires chunks until c may be submitted.
+// makeRoom retires chunks until c may be submitted: a device has as many chunks on their way
+// as there are slots, and what takes a record comes after the chunk that had it.
 func (x *execution) makeRoom(c chunked.Chunk) error {
-	if err := x.retire(c.Retire - window(len(x.s.replicas)) + 1); err != nil {
+	need := 0
+	if before := c.Seq - chunked.RemoteSlots; before >= 0 {
+		need = x.lanes[c.Position].retire[before] + 1
+	}
+	late := x.apart && c.Position > 0 // takes its record when it is retired
+	if !late {
+		need = max(need, x.before[c.Retire]+1)
+	}
+	if err := x.retire(need); err != nil {
 		return err
 	}
-	if err := context.Cause(x.ctx); err != nil {
+	if err := context.Cause(x.ctx); err != nil || late {
 		return err
 	}
+	return x.takeRecord(c)
+}
+
+// takeRecord makes the record of a chunk its result.
+func (x *execution) takeRecord(c chunked.Chunk) (err error) {
 	if x.hook == nil {
 		return nil
 	}
 	rec := &x.records[c.Record]
-	var err error
 	rec.part, err = x.call.Part(rec.memory, c.Begin, c.Len())
 	return x.s.master().failChunk("preparing a chunk", c, err)
 }
@@ -246,13 +286,21 @@ func (x *execution) submit(c chunked.Chunk) error {
 		return l.r.failChunk("search", c, x.searchInPlace(l, x.call.Stream, c))
 	}
 	l.entered = true
-	switch {
-	case c.Position == 0 || x.plan.Transport == chunked.Direct && !x.fetch:
+	if x.inPlace(c) {
 		return l.r.failChunk("search", c, x.direct(l, c))
-	case x.plan.Transport == chunked.Host:
-		return l.r.failChunk("search by way of the host", c, x.staged(l, c))
 	}
-	return l.r.failChunk("search of copied rows", c, x.copied(l, c))
+	if err := x.send(l, c); err != nil {
+		return l.r.failChunk("search of a slot", c, err)
+	}
+	if x.apart {
+		return nil
+	}
+	return l.r.failChunk("copy of winners", c, x.bring(l, c))
+}
+
+// inPlace reports whether a chunk is searched where it is finalized.
+func (x *execution) inPlace(c chunked.Chunk) bool {
+	return c.Position == 0 || x.plan.Transport == chunked.Direct && !x.apart
 }
 
 // direct searches rows in place, on a stream of the device's: a remote reads and writes the
@@ -288,7 +336,7 @@ func (x *execution) searchInPlace(l *lane, st *cuda.Stream, c chunked.Chunk) err
 
 // waitConsumed holds st up until the hook has the chunk whose place c takes.
 func (x *execution) waitConsumed(st *cuda.Stream, c chunked.Chunk) error {
-	if x.hook == nil || c.Retire < len(x.records) {
+	if x.before[c.Retire] < 0 {
 		return nil
 	}
 	return st.Wait(x.s.master().consumed[c.Record])
@@ -306,33 +354,63 @@ func (x *execution) retire(n int) error {
 
 // complete finalizes a chunk and gives it to the hook.
 func (x *execution) complete(c chunked.Chunk) error {
-	m, r, st := x.s.master(), x.s.replicas[c.Position], x.call.Stream
-	if c.Position > 0 || x.lanes[0].turns != nil {
-		if err := st.Wait(x.arrived(r, c)); err != nil {
-			return r.failChunk("waiting for the winners", c, err)
+	m, l := x.s.master(), &x.lanes[c.Position]
+	if x.apart && c.Position > 0 {
+		if err := x.takeRecord(c); err != nil {
+			return err
+		}
+		if err := x.bring(l, c); err != nil {
+			return l.r.failChunk("copy of winners", c, err)
 		}
 	}
 	call, begin := x.target(c)
-	mark := x.info.begin(c, finalize, st)
-	if err := mark.end(call.Finalize(begin, c.Len())); err != nil {
+	// Where searches fill the device, a stream that goes first has what comes before the
+	// consumer.
+	st := x.call.Stream
+	if x.apart {
+		st = m.pipe.finalize
+	}
+	if c.Position > 0 || l.turns != nil {
+		if err := st.Wait(x.arrived(l.r, c)); err != nil {
+			return l.r.failChunk("waiting for the winners", c, err)
+		}
+	}
+	if err := x.finalize(call, st, c, begin); err != nil {
 		return m.failChunk("finalize", c, err)
 	}
 	if x.hook == nil {
 		return nil
 	}
-	if err := call.Finish(); err != nil {
-		return m.failChunk("finishing the result of a chunk", c, err)
+	if x.apart {
+		if err := st.Record(m.pipe.finalized); err != nil {
+			return m.failChunk("finalize", c, err)
+		}
+		if err := x.call.Stream.Wait(m.pipe.finalized); err != nil {
+			return m.failChunk("waiting for finalize", c, err)
+		}
 	}
 	if err := x.hook.deliver(x.ctx, c.Range(), call); err != nil {
 		return err
 	}
-	return m.failChunk("recording that a chunk is consumed", c, x.hook.reader(st).Record(m.consumed[c.Record]))
+	return m.failChunk("recording that a chunk is consumed", c, x.hook.reader(x.call.Stream).Record(m.consumed[c.Record]))
+}
+
+// finalize completes the rows of a chunk on st.
+func (x *execution) finalize(call *scene.Call, st *cuda.Stream, c chunked.Chunk, begin int64) error {
+	own := call.Stream
+	call.Stream = st
+	defer func() { call.Stream = own }() // of which the consumer makes use
+	mark := x.info.begin(c, finalize, st)
+	if err := mark.end(call.Finalize(begin, c.Len())); err != nil || x.hook == nil {
+		return err
+	}
+	return call.Finish()
 }
 
 // arrived is the event after which the winners of a chunk are on the master.
 func (x *execution) arrived(r *replica, c chunked.Chunk) *cuda.Event {
 	switch {
-	case c.Position == 0 || x.plan.Transport == chunked.Direct && !x.fetch:
+	case x.inPlace(c):
 		return ring(r.pipe.computed, c.Seq)
 	case x.plan.Transport == chunked.Host:
 		return ring(r.pipe.host.landed, c.Seq)

@@ -38,11 +38,11 @@ func copyColumns(st *cuda.Stream, to, from []scene.RowColumn, whole bool) error 
 	return nil
 }
 
-// passage is a chunk on its way to a remote and back.
+// passage is a chunk on its way to a remote.
 type passage struct {
 	c             chunked.Chunk
-	slot          slot              // its rows in a slot of the remote; of a fetched chunk the winners only
-	in, out       []scene.RowColumn // the same rows on the master
+	slot          slot              // its rows in a slot of the remote; inputs that are read in place, on the master
+	in            []scene.RowColumn // the same rows on the master
 	previousInput *cuda.Event       // after which the slot's inputs are free; nil: they are
 	previousSend  *cuda.Event       // after which its winners are
 }
@@ -53,15 +53,11 @@ func (x *execution) passage(l *lane, c chunked.Chunk) (p passage, err error) {
 	if p.slot.out, err = rows(s.out, 0, c.Len()); err != nil {
 		return p, err
 	}
-	call, begin := x.target(c)
-	in, out := call.Columns()
-	if p.in, err = rows(in, begin, c.Len()); err != nil {
+	in, _ := x.call.Columns()
+	if p.in, err = rows(in, c.Begin, c.Len()); err != nil {
 		return p, err
 	}
-	if p.out, err = rows(out, begin, c.Len()); err != nil {
-		return p, err
-	}
-	if p.slot.in = p.in; !x.fetch {
+	if p.slot.in = p.in; x.plan.Transport != chunked.Direct {
 		if p.slot.in, err = rows(s.in, 0, c.Len()); err != nil {
 			return p, err
 		}
@@ -73,36 +69,62 @@ func (x *execution) passage(l *lane, c chunked.Chunk) (p passage, err error) {
 	return p, nil
 }
 
-// copied searches a copy of the rows on the remote, by copy engines. Streams for each way
-// let a chunk arrive while others are computed and another one leaves. Of a chunk that is
-// fetched only the winners are copied.
-func (x *execution) copied(l *lane, c chunked.Chunk) error {
+// send enqueues the search of a slot, behind the way of the inputs into it. Streams for
+// each way let a chunk arrive while others are computed and another one leaves.
+func (x *execution) send(l *lane, c chunked.Chunk) error {
 	p, err := x.passage(l, c)
 	if err != nil {
 		return err
 	}
-	to, back := l.r.pipe.in, l.r.pipe.out
+	pipe := l.r.pipe
+	first := pipe.in
+	if x.plan.Transport == chunked.Host {
+		first = pipe.host.up
+	}
 	if c.Seq == 0 {
-		if err := to.Wait(x.s.master().entry); err != nil {
+		if err := first.Wait(x.s.master().entry); err != nil {
 			return err
 		}
 	}
-	if !x.fetch {
-		if err := x.scatter(to, p); err != nil {
-			return err
-		}
+	switch x.plan.Transport {
+	case chunked.Copy:
+		err = x.scatter(pipe.in, p)
+	case chunked.Host:
+		err = x.stage(l, p)
 	}
-	if err := x.compute(l, p); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := x.waitConsumed(back, c); err != nil {
+	return x.compute(l, p)
+}
+
+// bring enqueues the way of the winners of a chunk to where it is finalized.
+func (x *execution) bring(l *lane, c chunked.Chunk) error {
+	from, err := rows(l.slots[c.Slot].out, 0, c.Len())
+	if err != nil {
 		return err
 	}
-	mark := x.info.begin(c, gather, back)
-	if err := mark.end(copyColumns(back, p.out, p.slot.out, false)); err != nil {
+	call, begin := x.target(c)
+	_, out := call.Columns()
+	to, err := rows(out, begin, c.Len())
+	if err != nil {
 		return err
 	}
-	return back.Record(ring(l.r.pipe.sent, c.Seq))
+	pipe := l.r.pipe
+	if err := pipe.out.Wait(ring(pipe.computed, c.Seq)); err != nil {
+		return err
+	}
+	if x.plan.Transport == chunked.Host {
+		return x.land(l, c, to, from)
+	}
+	if err := x.waitConsumed(pipe.out, c); err != nil {
+		return err
+	}
+	mark := x.info.begin(c, gather, pipe.out)
+	if err := mark.end(copyColumns(pipe.out, to, from, false)); err != nil {
+		return err
+	}
+	return pipe.out.Record(ring(pipe.sent, c.Seq))
 }
 
 // scatter enqueues the copies of the inputs of a chunk.
@@ -119,8 +141,7 @@ func (x *execution) scatter(st *cuda.Stream, p passage) error {
 	return mark.end(copyColumns(st, p.slot.in, p.in, false))
 }
 
-// compute searches a slot whose inputs arrive on the stream of copies to the remote, and
-// makes that of copies from the remote wait.
+// compute searches a slot whose inputs arrive on the stream of copies to the remote.
 func (x *execution) compute(l *lane, p passage) error {
 	pipe, st := l.r.pipe, l.stream(p.c)
 	arrived, computed := ring(pipe.copied, p.c.Seq), ring(pipe.computed, p.c.Seq)
@@ -137,29 +158,15 @@ func (x *execution) compute(l *lane, p passage) error {
 	if err := mark.end(x.call.SearchPart(l.r.scene, st, p.slot.in, p.slot.out, p.c.Begin, p.c.Len())); err != nil {
 		return err
 	}
-	if err := st.Record(computed); err != nil {
-		return err
-	}
-	return pipe.out.Wait(computed)
+	return st.Record(computed)
 }
 
-// staged is copied by way of page-locked host memory, in two steps each way.
-func (x *execution) staged(l *lane, c chunked.Chunk) error {
-	p, err := x.passage(l, c)
-	if err != nil {
-		return err
-	}
-	pipe, h := l.r.pipe, l.r.pipe.host
-	per := min(x.plan.ChunkRows[c.Position], x.plan.Shards[c.Position].Len())
-	inAt := wholeBytes(p.in) + int64(c.Seq%hostSlots)*per*x.plan.Op.In
-	outAt := int64(c.Seq%hostSlots) * per * x.plan.Op.Wire
-	if c.Seq == 0 {
-		if err := h.up.Wait(x.s.master().entry); err != nil {
-			return err
-		}
-	}
-	before := c.Seq - hostSlots // who used the host memory
-	if before >= 0 {
+// stage enqueues the way of the inputs of a chunk through page-locked host memory, in two
+// steps.
+func (x *execution) stage(l *lane, p passage) error {
+	pipe, h, c := l.r.pipe, l.r.pipe.host, p.c
+	at := wholeBytes(p.in) + int64(c.Seq%hostSlots)*x.widest(c)*x.plan.Op.In
+	if before := c.Seq - hostSlots; before >= 0 { // who used the host memory
 		if err := h.up.Wait(ring(pipe.copied, before)); err != nil {
 			return err
 		}
@@ -170,7 +177,7 @@ func (x *execution) staged(l *lane, c chunked.Chunk) error {
 			return err
 		}
 	}
-	if err := mark.end(toHost(h.up, h.in, inAt, p.in, false)); err != nil {
+	if err := mark.end(toHost(h.up, h.in, at, p.in, false)); err != nil {
 		return err
 	}
 	staged := ring(h.staged, c.Seq)
@@ -188,18 +195,19 @@ func (x *execution) staged(l *lane, c chunked.Chunk) error {
 			return err
 		}
 	}
-	if err := fromHost(pipe.in, p.slot.in, h.in, inAt, false); err != nil {
-		return err
-	}
-	if err := x.compute(l, p); err != nil {
-		return err
-	}
-	if before >= 0 {
+	return fromHost(pipe.in, p.slot.in, h.in, at, false)
+}
+
+// land is stage for the winners, in the other direction.
+func (x *execution) land(l *lane, c chunked.Chunk, to, from []scene.RowColumn) error {
+	pipe, h := l.r.pipe, l.r.pipe.host
+	at := int64(c.Seq%hostSlots) * x.widest(c) * x.plan.Op.Wire
+	if before := c.Seq - hostSlots; before >= 0 {
 		if err := pipe.out.Wait(ring(h.landed, before)); err != nil {
 			return err
 		}
 	}
-	if err := toHost(pipe.out, h.out, outAt, p.slot.out, false); err != nil {
+	if err := toHost(pipe.out, h.out, at, from, false); err != nil {
 		return err
 	}
 	sent := ring(pipe.sent, c.Seq)
@@ -212,11 +220,16 @@ func (x *execution) staged(l *lane, c chunked.Chunk) error {
 	if err := x.waitConsumed(h.down, c); err != nil {
 		return err
 	}
-	mark = x.info.begin(c, gather, h.down)
-	if err := mark.end(fromHost(h.down, p.out, h.out, outAt, false)); err != nil {
+	mark := x.info.begin(c, gather, h.down)
+	if err := mark.end(fromHost(h.down, to, h.out, at, false)); err != nil {
 		return err
 	}
 	return h.down.Record(ring(h.landed, c.Seq))
+}
+
+// widest is the rows of the largest chunk of the device of c.
+func (x *execution) widest(c chunked.Chunk) int64 {
+	return min(x.plan.ChunkRows[c.Position], x.plan.Shards[c.Position].Len())
 }
 
 // wait is Wait for an event that may be missing.

@@ -30,19 +30,21 @@ type pipe struct {
 	copied   []*cuda.Event // the inputs are on the remote
 	sent     []*cuda.Event // the winners have left the remote's slot
 
+	// Of the master: a stream whose kernels go before those that wait for a place on the
+	// device, and what marks the end of a finalize on it.
+	finalize  *cuda.Stream
+	finalized *cuda.Event
+
 	exit *cuda.Event // the end of a stream of a call that failed
 	host *hostPipe   // of the Host transport
 }
 
-// ring is the event of a chunk. Rings are at least as long as a chunk can be ahead of the
-// one that is being retired, so that nobody waits for a later chunk than needed.
+// ring is the event of a chunk. Rings are longer than a chunk of a device can be ahead of
+// the one that is being retired, so that nobody waits for a later chunk than needed.
 func ring(events []*cuda.Event, seq int) *cuda.Event { return events[seq%len(events)] }
 
-// ringLength is for a set of n devices.
-func ringLength(n int) int { return window(n) + 1 }
-
-// window is the number of chunks that are submitted and not retired, at most.
-func window(n int) int { return max(chunked.RemoteSlots, n+1) }
+// ringLength is that of rings: a device has as many chunks on their way as there are slots.
+const ringLength = chunked.RemoteSlots + 1
 
 // grow makes events until there are n.
 func grow(c *cuda.Context, events *[]*cuda.Event, n int) error {
@@ -70,12 +72,21 @@ func stream(c *cuda.Context, st **cuda.Stream) (err error) {
 	return err
 }
 
+// first is stream with the highest priority that there is, to which the driver limits this
+// one.
+func first(c *cuda.Context, st **cuda.Stream) (err error) {
+	if *st == nil {
+		*st, err = c.NewStream(cuda.StreamOptions{Priority: -100})
+	}
+	return err
+}
+
 // needs is what a pipe has to have for a call.
 type needs struct {
 	of, master   *cuda.Context
 	searches     int // streams
-	events       int // of a ring
 	copies, host bool
+	finalize     bool
 }
 
 // prepare makes what is needed and does not exist yet.
@@ -87,7 +98,15 @@ func (p *pipe) prepare(n needs) error {
 		}
 		p.search = append(p.search, st)
 	}
-	if err := grow(n.of, &p.computed, n.events); err != nil {
+	if n.finalize {
+		if err := first(n.of, &p.finalize); err != nil {
+			return err
+		}
+		if err := one(n.of, &p.finalized); err != nil {
+			return err
+		}
+	}
+	if err := grow(n.of, &p.computed, ringLength); err != nil {
 		return err
 	}
 	if err := one(n.of, &p.exit); err != nil || !n.copies {
@@ -95,7 +114,7 @@ func (p *pipe) prepare(n needs) error {
 	}
 	err := firstError([]error{
 		stream(n.of, &p.in), stream(n.of, &p.out),
-		grow(n.of, &p.copied, n.events), grow(n.of, &p.sent, n.events),
+		grow(n.of, &p.copied, ringLength), grow(n.of, &p.sent, ringLength),
 	})
 	if err != nil || !n.host {
 		return err
@@ -103,7 +122,7 @@ func (p *pipe) prepare(n needs) error {
 	if p.host == nil {
 		p.host = &hostPipe{}
 	}
-	return p.host.prepare(n.master, n.events)
+	return p.host.prepare(n.master, ringLength)
 }
 
 // streams are all on the device that a call may have used, but for the caller's.
@@ -112,7 +131,7 @@ func (p *pipe) streams(r *replica) []*cuda.Stream {
 	if r.position > 0 {
 		out = append(out, r.stream)
 	}
-	for _, st := range []*cuda.Stream{p.in, p.out} {
+	for _, st := range []*cuda.Stream{p.in, p.out, p.finalize} {
 		if st != nil {
 			out = append(out, st)
 		}
@@ -128,12 +147,12 @@ func (p *pipe) close() error {
 		}
 		errs = append(errs, p.host.close())
 	}
-	for _, events := range [][]*cuda.Event{p.computed, p.copied, p.sent, {p.exit}} {
+	for _, events := range [][]*cuda.Event{p.computed, p.copied, p.sent, {p.exit, p.finalized}} {
 		for _, e := range events {
 			errs = append(errs, e.Close())
 		}
 	}
-	for _, st := range append(p.search, p.in, p.out) {
+	for _, st := range append(p.search, p.in, p.out, p.finalize) {
 		errs = append(errs, st.Close())
 	}
 	return firstError(errs)
@@ -143,6 +162,7 @@ func (p *pipe) close() error {
 type lane struct {
 	r       *replica
 	turns   []*cuda.Stream    // that take its chunks in turn; nil: there is one chunk
+	retire  []int             // the numbers of retirement of its chunks
 	memory  cuda.Slice[uint8] // of all slots
 	slots   []slot
 	entered bool // something was enqueued

@@ -126,9 +126,13 @@ func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, w
 	t.Helper()
 	require.Equal(t, len(plan.Chunks), p.counters, what)
 	require.Len(t, p.launches, 2*len(plan.Chunks), what)
+	finalizing := s.Stream()
+	if plan.RecordSlots > 0 {
+		finalizing = s.master().pipe.finalize
+	}
 	var searches, finalizes []int
 	for i, l := range p.launches {
-		if l.on == s.Stream().Handle() {
+		if l.on == finalizing.Handle() {
 			finalizes = append(finalizes, i)
 		} else {
 			searches = append(searches, i)
@@ -141,7 +145,7 @@ func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, w
 	}
 	order := plan.Retirement()
 	last := make([]*chunked.Chunk, len(plan.Devices)) // of each device
-	behind := 0
+	users, behind := map[int]int{}, 0
 	for i, c := range order {
 		own := p.launches[search[c.Range()]].behind
 		require.Contains(t, p.launches[finalizes[i]].behind, search[c.Range()], "%s: finalize of chunk %d", what, i)
@@ -150,17 +154,18 @@ func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, w
 			require.NotContains(t, own, finalizes[before.Retire], "%s: chunk %d is searched behind the finalize before it", what, i)
 		}
 		last[c.Position] = &order[i]
-		if c.Position > 0 && c.Seq < chunked.RemoteSlots {
+		if c.Seq < chunked.RemoteSlots {
 			for j, f := range finalizes {
 				require.NotContains(t, own, f, "%s: chunk %d is searched behind the finalize of chunk %d, although there is a slot", what, i, j)
 			}
 		}
-		if c.Position == 0 && plan.RecordSlots > 0 && i >= plan.RecordSlots {
-			require.Contains(t, own, finalizes[i-plan.RecordSlots], "%s: chunk %d has a place of its own", what, i)
+		if user, ok := users[c.Record]; ok && c.Position == 0 && plan.RecordSlots > 0 {
+			require.Contains(t, own, finalizes[user], "%s: chunk %d has a place of its own", what, i)
 			behind++
 		}
+		users[c.Record] = i
 	}
-	if plan.RecordSlots > 0 {
+	if own := len(order) / len(plan.Devices); plan.RecordSlots > 0 && own > chunked.RemoteSlots {
 		require.Positive(t, behind, what)
 	}
 }

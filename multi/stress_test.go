@@ -130,7 +130,7 @@ func asStream(err error, told **offload.StreamError) bool {
 	return ok
 }
 
-// A slow consumer holds the call up: no more chunks are submitted than the window holds.
+// A slow consumer holds the call up: no more chunks are submitted than there are slots.
 func TestMultiSceneStreamingBackPressure(t *testing.T) {
 	rig, trace := traced(t, 2)
 	s := quick(t, rig.Driver, ordinals(rig, 2), anyFloor())
@@ -145,7 +145,7 @@ func TestMultiSceneStreamingBackPressure(t *testing.T) {
 		_, err := s.Intersect(bg, rays, scene.All, Offload(func(context.Context, int64, offload.Chunk[*scene.Hits]) error {
 			calls++
 			searches := trace.Count("LaunchKernel") - calls // each delivered chunk was finalized
-			require.LessOrEqual(t, searches, calls-1+int64(window(2)), "%v", s.transport)
+			require.LessOrEqual(t, searches, calls-1+2*chunked.RemoteSlots, "%v", s.transport)
 			return nil
 		}))
 		require.NoError(t, err)
