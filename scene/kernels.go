@@ -35,6 +35,8 @@ type kernels struct {
 	coherent once[*coherentKernels]
 	accumDfr once[*accumDfrKernels]
 	dfrPaths once[*dfrPathKernels]
+
+	accumFloat once[*accumFloatKernels] // of benchmarks
 }
 
 func loadKernels(c *cuda.Context) (*kernels, error) {
@@ -116,6 +118,9 @@ func (k *kernels) close() error {
 		first = firstError(first, sort.module.Close())
 	}
 	if accum, made := k.accumDfr.take(); made {
+		first = firstError(first, accum.module.Close())
+	}
+	if accum, made := k.accumFloat.take(); made {
 		first = firstError(first, accum.module.Close())
 	}
 	if words, made := k.words.take(); made {

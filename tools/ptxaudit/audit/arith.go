@@ -22,7 +22,7 @@ func arithmetic(opcode string, conservative bool) string {
 	switch {
 	case has("ftz"):
 		return "flushes subnormals to zero"
-	case (op == "atom" || op == "red") && float && has("add"):
+	case isFloatSum(opcode):
 		return "sums floats in an order that scheduling decides"
 	case conservative:
 		return ""
@@ -32,6 +32,13 @@ func arithmetic(opcode string, conservative bool) string {
 		return "has no explicit .rn rounding, and its function is not declared conservative"
 	}
 	return ""
+}
+
+// isFloatSum tells whether an opcode is a float atomic.
+func isFloatSum(opcode string) bool {
+	parts := strings.Split(opcode, ".")
+	float := slices.ContainsFunc(parts[1:], func(m string) bool { return slices.Contains(floats, m) })
+	return (parts[0] == "atom" || parts[0] == "red") && float && slices.Contains(parts[1:], "add")
 }
 
 // checkPTX holds one module's text against the policy.
@@ -58,13 +65,21 @@ func (p *policy) checkPTX(m policyModule, file string, text *ptxText) (out findi
 		}
 	}
 	out = append(out, p.checkDevice(file, text)...)
+	sums := 0
 	for _, f := range text.functions {
 		free := p.isConservative(m.Name, f.name)
 		for _, s := range f.statements {
+			if m.FloatAtomics != "" && isFloatSum(s.opcode) {
+				sums++
+				continue
+			}
 			if why := arithmetic(s.opcode, free); why != "" {
 				out.add(file, "arithmetic policy: line %d, function %s: %s %s", s.line, f.name, s.opcode, why)
 			}
 		}
+	}
+	if m.FloatAtomics != "" && sums == 0 {
+		out.add(policyPath, "float_atomics of module %s: it has none", m.Name)
 	}
 	for _, c := range p.Conservative {
 		if c.Module == m.Name && !slices.ContainsFunc(text.functions, func(f ptxFunction) bool { return f.name == c.Function }) {

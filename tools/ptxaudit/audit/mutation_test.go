@@ -340,6 +340,21 @@ func TestCompiledTextsAreRefused(t *testing.T) {
 	}
 }
 
+// Float atomics need a declaration with a reason, and a declaration needs float atomics.
+func TestFloatAtomicsException(t *testing.T) {
+	r := newRepository(t)
+	r.replace(policyPath, `"options": ["--maxrregcount=64"]`, `"float_atomics": "what exact sums are compared with"`)
+	r.update(newCanned(t))
+	r.refused(policyPath, "float_atomics of module box: it has none")
+	cc := newCanned(t)
+	cc.ptx = strings.ReplaceAll(cc.ptx, "add.rn.f32 	%f4", "atom.global.add.f32 	%f4")
+	r.update(cc)
+	require.Empty(t, r.check())
+	cc.ptx = strings.ReplaceAll(cc.ptx, "fma.rn.f32", "fma.f32")
+	r.update(cc)
+	r.refused("ptx/box.ptx", "fma.f32 has no explicit .rn rounding")
+}
+
 // A program that takes the names from the manifest cannot name a wrong kernel.
 func TestLaunchOfListedEntries(t *testing.T) {
 	r := newRepository(t)

@@ -47,6 +47,8 @@ type policyModule struct {
 	// ISAVersion is an exception from the shared limit, with its reason.
 	ISAVersion string `json:"isa_version,omitempty"`
 	ISAReason  string `json:"isa_reason,omitempty"`
+	// FloatAtomics is why the module may sum floats in any order.
+	FloatAtomics string `json:"float_atomics,omitempty"`
 }
 
 type conservative struct {
