@@ -6,3 +6,9 @@ func (s *Scene) ForceCopies(n int64) { s.forceCopies = n }
 
 // ForceRowsPerLaunch splits launches.
 func (s *Scene) ForceRowsPerLaunch(n int64) { s.rowsPerLaunch = n }
+
+// ForceTubeLanes sets the busy and idle lanes of the search of AccumulateReflections.
+func (s *Scene) ForceTubeLanes(busy, idle uint32) { s.tubeLanes = [2]uint32{busy, idle} }
+
+// TubeLanes are those that are in use.
+func (s *Scene) TubeLanes() [2]uint32 { return s.tubeLanes }

@@ -111,6 +111,12 @@ func TestReflGridX1X2X4Order(t *testing.T) {
 		requireSameGrids(t, want, c.run(r, table), "%d copies", copies)
 	}
 	r.ForceCopies(0)
+	own := r.TubeLanes()
+	for _, lanes := range [][2]uint32{{22, 6}, {8, 24}} {
+		r.ForceTubeLanes(lanes[0], lanes[1])
+		requireSameGrids(t, want, c.run(r, table), "%v busy and idle lanes", lanes)
+	}
+	r.ForceTubeLanes(own[0], own[1])
 	r.ForceRowsPerLaunch(int64(n/3 + 1))
 	requireSameGrids(t, want, c.run(r, table), "several launches")
 	r.ForceRowsPerLaunch(1 << 30)

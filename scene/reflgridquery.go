@@ -177,6 +177,10 @@ func (q *reflGridQuery) sums(acc cuda.Slice[uint8]) tubeSums {
 }
 
 const (
+	// A leg's end takes as many instructions as its search: reflection, field and sums.
+	// More lanes do it together than other kernels take new rays.
+	tubeBusyLanes, tubeIdleLanes = 16, 16
+
 	cellBytes = 68
 	// tubeCopies is the most private copies of the sums. Fewer than copiesFrom rows add
 	// to the sums themselves.
@@ -265,7 +269,8 @@ func (q *reflGridQuery) params(on *Scene, in []RowColumn, first int64) (tubePara
 	o := &q.opt
 	m, err := o.Materials.media(accumulateReflections, on)
 	p := tubeParams{
-		Rays: rayColumnsOf(in), Tx: in[tubeTxColumn].Data.Addr(), Polarization: in[tubePolarizationColumn].Data.Addr(),
+		Search: searchParams{BusyLanes: on.tubeLanes[0], IdleLanes: on.tubeLanes[1]},
+		Rays:   rayColumnsOf(in), Tx: in[tubeTxColumn].Data.Addr(), Polarization: in[tubePolarizationColumn].Data.Addr(),
 		Media: m, Grid: q.grid.cells(),
 		Lambda: o.Wavelength, LossPerSigma: lossPerSigma(o.Wavelength),
 		RowBase: o.RowBase + first, Stride: int64(o.WedgeSampleStride),

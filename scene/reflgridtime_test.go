@@ -16,7 +16,8 @@ import (
 )
 
 // TestReflGridTime prints the time of one call on a GPU, from a synchronised device to a
-// synchronised device: cells and copies of the sums, hot cells and scattered ones.
+// synchronised device, for lanes that wait for each other, copies of the sums, hot cells and
+// scattered ones.
 func TestReflGridTime(t *testing.T) {
 	if !gputest.Native() {
 		t.Skip("times of an emulator mean nothing")
@@ -33,38 +34,39 @@ func TestReflGridTime(t *testing.T) {
 		d := randomDirection(rng)
 		down.add(tx, vec{.01 * d[0], .01 * d[1], -1})
 	}
-	opt := scene.ReflGridOptions{Wavelength: .1, SolidAnglePerRay: 4 * math.Pi / n, TxPosition: toDevice(r, tx[:])}
+	sphere, cell := r.upload(round), r.upload(down)
+	opt := scene.ReflGridOptions{Wavelength: .1, SolidAnglePerRay: 4 * math.Pi / n, IncludeLOS: true, TxPosition: toDevice(r, tx[:])}
 	opt.Materials = r.media(oneMedium(scene.Mesh{Faces: city.Faces}, 5, true))
-	for _, fan := range []struct {
-		name string
-		rays scene.Rays
-		res  []int32
-	}{{"sphere", r.upload(round), []int32{64, 256, 1024}}, {"one cell", r.upload(down), []int32{64}}} {
-		for _, res := range fan.res {
-			grid := scene.Grid{
-				Position: lo[2] + .02*(hi[2]-lo[2]), Res0: res, Res1: res,
-				Min0: lo[0] - .01, Max0: hi[0], Min1: lo[1] - .01, Max1: hi[1],
-			}
-			for _, bounces := range []int{0, 1, 4} {
-				opt.MaxBounces, opt.IncludeLOS = bounces, true
-				for _, copies := range []int64{0, 1, 2, 4, 8} {
-					r.ForceCopies(copies)
-					opt.CollectWedges = false
-					r.timeReflGrid(fmt.Sprintf("%s, %d^2 cells, B %d, %d copies", fan.name, res, bounces, copies), fan.rays, grid, opt)
-				}
-				r.ForceCopies(0)
-				if bounces > 0 {
-					opt.CollectWedges, opt.WedgeCapacity = true, n/16
-					r.timeReflGrid(fmt.Sprintf("%s, %d^2 cells, B %d, events", fan.name, res, bounces), fan.rays, grid, opt)
-				}
-			}
+	run := func(what string, rays scene.Rays, res int32, opt scene.ReflGridOptions) {
+		r.timeReflGrid(fmt.Sprintf("%s, %d^2 cells, B %d", what, res, opt.MaxBounces), rays, scene.Grid{
+			Position: lo[2] + .02*(hi[2]-lo[2]), Res0: res, Res1: res,
+			Min0: lo[0] - .01, Max0: hi[0], Min1: lo[1] - .01, Max1: hi[1],
+		}, opt)
+	}
+	own := r.TubeLanes()
+	for _, lanes := range [][2]uint32{{22, 6}, {20, 12}, {16, 16}, {12, 20}, {8, 24}} {
+		r.ForceTubeLanes(lanes[0], lanes[1])
+		for _, opt.MaxBounces = range []int{0, 1, 4} {
+			run(fmt.Sprintf("busy %d, idle %d", lanes[0], lanes[1]), sphere, 256, opt)
 		}
 	}
+	r.ForceTubeLanes(own[0], own[1])
+	opt.MaxBounces = 1
+	for _, copies := range []int64{1, 0} {
+		r.ForceCopies(copies)
+		for _, res := range []int32{64, 1024} {
+			run(fmt.Sprintf("copies %d", copies), sphere, res, opt)
+		}
+		run(fmt.Sprintf("one cell, copies %d", copies), cell, 64, opt)
+	}
+	opt.CollectWedges, opt.CollectWedgePrefixes, opt.WedgeCapacity = true, true, n/16
+	for _, opt.MaxBounces = range []int{1, 4} {
+		run("events", sphere, 256, opt)
+	}
 	// Search alone, for comparison.
-	rays := r.upload(round)
-	for _, bounces := range []int{1, 5} {
+	for _, bounces := range []int{1, 2, 5} {
 		r.timed(fmt.Sprintf("TraceReflections, B %d", bounces), func() {
-			c, err := r.TraceReflections(background, rays, bounces, scene.ChainCore)
+			c, err := r.TraceReflections(background, sphere, bounces, scene.ChainCore)
 			require.NoError(t, err)
 			require.NoError(t, c.Close())
 		})
@@ -79,16 +81,15 @@ func (r *rig) timeReflGrid(what string, rays scene.Rays, grid scene.Grid, opt sc
 		g, err = r.AccumulateReflections(background, rays, grid, opt, scene.Into(g))
 		require.NoError(r, err)
 	})
-	c, err := g.ReadCounters(background)
+	_, err := g.ReadCounters(background)
 	require.NoError(r, err)
-	r.Logf("    %+v", c)
 	require.NoError(r, g.Close())
 }
 
 func (r *rig) timed(what string, f func()) {
 	r.Helper()
 	var times []time.Duration
-	for range 12 {
+	for range 8 {
 		require.NoError(r, r.Stream().Synchronize(background))
 		start := time.Now()
 		f()

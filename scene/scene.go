@@ -59,6 +59,8 @@ type Scene struct {
 	// forceCopies is the number of copies of sums that AccumulateReflections makes; 0: as
 	// many as pay. Tests choose.
 	forceCopies int64
+	// tubeLanes are the busy and idle lanes of its search; tests choose.
+	tubeLanes [2]uint32
 
 	// Changed by the holder of an exclusive turn, read by holders of any turn.
 	meshes []*mesh
@@ -102,6 +104,7 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 		builder:       opts.Builder,
 		device:        newDeviceBuild(),
 		rowsPerLaunch: maxLaunchRows, pathHash: pathHashBits,
+		tubeLanes: [2]uint32{tubeBusyLanes, tubeIdleLanes},
 	}
 	if s.log == nil {
 		s.log = c.Driver().Logger()

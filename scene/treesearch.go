@@ -196,9 +196,12 @@ func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, w
 // searchRows launches a kernel over search_rows of search.cuh for rows [begin,
 // begin+count). p is the part of its parameters that this method fills in.
 func (x *treeSearch) searchRows(sc cuda.Scope, st *cuda.Stream, f *cuda.Function, p *searchParams, params []byte, begin, count int64) error {
-	p.Pool, p.BusyLanes, p.IdleLanes = x.pool.Addr(), busyLanesFew, idleLanesFew
-	if x.plan.cost >= manyVisits {
-		p.BusyLanes, p.IdleLanes = busyLanesMany, idleLanesMany
+	p.Pool = x.pool.Addr()
+	if p.IdleLanes == 0 { // a kernel may know better
+		p.BusyLanes, p.IdleLanes = busyLanesFew, idleLanesFew
+		if x.plan.cost >= manyVisits {
+			p.BusyLanes, p.IdleLanes = busyLanesMany, idleLanesMany
+		}
 	}
 	launch := func(blocks int64) error {
 		return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1},
