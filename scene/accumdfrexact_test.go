@@ -33,7 +33,7 @@ func lanesOfTests() int64 {
 	if gputest.Native() {
 		return 20000
 	}
-	return 3000
+	return 1500
 }
 
 // TestAccumDfrDirectExact compares words and counters with the oracle, which tests every

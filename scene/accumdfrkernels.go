@@ -25,6 +25,7 @@ type dfrReadout struct {
 
 type accumDfrParams struct {
 	Pool        uint64
+	Slots       uint64
 	Legs        uint64
 	States      uint64
 	Active      uint64
@@ -47,6 +48,7 @@ type accumDfrParams struct {
 	Visited     uint32
 	Group       uint32
 	Copies      uint32
+	FanRounds   uint32
 	Readout     dfrReadout
 }
 

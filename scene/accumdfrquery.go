@@ -27,6 +27,10 @@ const (
 	copyBytes = 8 << 20
 	dfrCopies = 1024
 	copyLanes = 1024
+	// A warp collects the triangles near its pair when each of its threads has fanRounds
+	// lanes, or smallFanRounds in trees of so few nodes that it looks at all of them.
+	fanRounds, smallFanRounds = 32, 4
+	smallTree                 = 8
 )
 
 func (q *dfrQuery) terms() dfrTerms {
@@ -191,10 +195,17 @@ func (p *accumDfrParams) launch(on *Scene, sc cuda.Scope, st *cuda.Stream, f *cu
 	if err != nil {
 		return err
 	}
-	p.Pool = x.pool.Addr()
+	p.Pool, p.Slots = x.pool.Addr(), x.slots.Addr()
 	p.Begin, p.Lanes = uint32(begin), uint32(count)
 	p.Visited = uint32(min(count, int64(p.Pairs)))
 	p.Group = threadsOfPair(count, int64(p.Visited), resident*blockSize)
+	p.FanRounds = fanRounds
+	if x.plan.levels[len(x.plan.levels)-1] <= smallTree {
+		p.FanRounds = smallFanRounds
+		if p.Group < 32 && count >= 32*smallFanRounds*int64(p.Visited) {
+			p.Group = 32
+		}
+	}
 	blocks := (int64(p.Visited)*int64(p.Group) + blockSize - 1) / blockSize
 	return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1}, cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, cuda.ParamBytes(p))
 }

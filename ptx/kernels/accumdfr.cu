@@ -23,6 +23,7 @@ struct DfrReadout {
 
 struct AccumDfrParams {
     const Node* pool;
+    const i32* slots; // of the triangles in pool
     const Leg* legs;
     const State* states;
     const u8* active; // of every state, or of all; may be null
@@ -45,6 +46,7 @@ struct AccumDfrParams {
     u32 visited;  // pairs that have lanes in the launch
     u32 group;    // threads of a pair: a multiple of 32, or a power of two
     u32 copies;   // of the cells, a power of two
+    u32 fan_rounds; // as many lanes of each thread of a warp are worth a fan
     DfrReadout readout;
 };
 
@@ -216,8 +218,8 @@ struct Legs {
 
 __shared__ FanTriangle near_triangles[SEARCH_THREADS / 32][2][FAN_TRIANGLES];
 
-// As many lanes of each thread are worth a fan.
-#define FAN_ROUNDS 4
+// How many nodes a warp looks at for a fan: a few, and more where it has many lanes.
+__device__ __forceinline__ u32 fan_nodes(u32 rounds) { return 8 + rounds / 8; }
 
 // Collects the triangles near the legs of a warp's pair.
 __device__ __forceinline__ void find_legs(Legs& legs, const Node* pool, const Leg& leg, f32x3 target, u32 rounds)
@@ -234,9 +236,42 @@ __device__ __forceinline__ void find_legs(Legs& legs, const Node* pool, const Le
         legs.source = legs.target;
         legs.target = FAN_UNKNOWN;
         if (make_fan(f, pool, i == 0 ? leg.src : target, a, b, spread)) {
-            legs.target = collect(near_triangles[threadIdx.x / 32][i], f, pool, rounds);
+            legs.target = collect(near_triangles[threadIdx.x / 32][i], f, pool, fan_nodes(rounds));
         }
     }
+}
+
+// Remembers the triangle that a search has met.
+struct Remember {
+    i32& last;
+
+    __device__ __forceinline__ bool operator()(i32 id) const
+    {
+        last = id;
+        return false;
+    }
+};
+
+// occluded for one of many segments that are alike: what blocked the last one, if
+// anything did, most likely blocks this one, too. Any triangle will do, so that no bit
+// depends on it.
+__device__ __forceinline__ bool occluded_again(const AccumDfrParams& p, f32x3 from, f32x3 to, i32& last)
+{
+    Segment g;
+    const SegmentState known = make_segment(g, from, to);
+    if (known != SEGMENT_OPEN) {
+        return known == SEGMENT_BLOCKED;
+    }
+    if (last >= 0) {
+        Frame frame;
+        make_frame(frame, g.o, g.d);
+        float t;
+        i32 id;
+        if (crosses_triangle(t, id, frame, (const Triangle*)p.pool + p.slots[last]) && t >= g.t_min && t <= g.t_max) {
+            return true;
+        }
+    }
+    return crossed(p.pool, g, Remember{last});
 }
 
 // The sums and counters of a thread.
@@ -250,6 +285,8 @@ template <bool FANS>
 __device__ __forceinline__ void walk(Tally& tally, const AccumDfrParams& p, const Lanes& l, const Leg& leg, const Legs& legs,
                                      f32x3 target, float k, i64* words)
 {
+    i32 source_last = -1;
+    i32 target_last = -1;
     u32 lane = l.first;
     for (u32 i = 0; i < l.rounds; i++, lane += l.step) {
         const f32x3 q = edge_point(leg, uniform01(lane, p.key));
@@ -263,7 +300,10 @@ __device__ __forceinline__ void walk(Tally& tally, const AccumDfrParams& p, cons
             f32x3 from = leg.src;
             f32x3 to = near;
             for (u32 j = 0; j < 2 && !hidden; j++) { // one place in the code that traces
-                hidden = (j == 0 ? legs.source : legs.target) != 0 && occluded(p.pool, from, to);
+                i32 last = j == 0 ? source_last : target_last;
+                hidden = (j == 0 ? legs.source : legs.target) != 0 && occluded_again(p, from, to, last);
+                source_last = j == 0 ? last : source_last;
+                target_last = j == 0 ? target_last : last;
                 from = near;
                 to = target;
             }
@@ -302,7 +342,7 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_cells(
         const f32x3 target = cell_centre(p.cells, cell);
         const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
         Legs legs = {FAN_UNKNOWN, FAN_UNKNOWN};
-        if (warps && rounds >= FAN_ROUNDS) {
+        if (warps && rounds >= p.fan_rounds) {
             find_legs(legs, p.pool, leg, target, rounds);
         }
         if (legs.source != FAN_UNKNOWN && legs.target != FAN_UNKNOWN) {
