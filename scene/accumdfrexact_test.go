@@ -81,13 +81,16 @@ func TestAccumDfrDirectExact(t *testing.T) {
 				options := scene.DfrDirectOptions{Wavelength: .3, DirectSamples: lanesOfTests(), Seed: rng.Uint32()}
 				want := o.AccumDfr(dfrOracle(all, g, options), 0, options.DirectSamples)
 				require.Positive(t, want.Accepted+want.VisRejects)
-				for _, blocks := range []int64{2, 1 << 20} {
+				keller := options
+				keller.DirectSamples, keller.KellerSamples = 0, options.DirectSamples
+				wantKeller := o.AccumDfr(dfrOracle(all, g, keller), 0, keller.KellerSamples)
+				pairs := int64(len(all)) * g.Cells()
+				// A warp for every pair, and a thread for few lanes.
+				for _, blocks := range []int64{pairs/4 + 1, 1 << 20, 1} {
 					r.ForceResident(t, blocks)
 					requireSums(t, false, want, r.accumulateDfr(states, g, options))
+					requireSums(t, true, wantKeller, r.accumulateDfr(states, g, keller))
 				}
-				options.DirectSamples, options.KellerSamples = 0, options.DirectSamples
-				want = o.AccumDfr(dfrOracle(all, g, options), 0, options.KellerSamples)
-				requireSums(t, true, want, r.accumulateDfr(states, g, options))
 			}
 		})
 	}

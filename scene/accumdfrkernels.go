@@ -63,10 +63,11 @@ var (
 type accumDfrKernels struct {
 	module                *cuda.Module
 	cells, azimuths, read *cuda.Function
+	fanRounds             uint32 // see the constant; tests take few
 }
 
 func loadAccumDfrKernels(c *cuda.Context) (*accumDfrKernels, error) {
-	k := &accumDfrKernels{}
+	k := &accumDfrKernels{fanRounds: fanRounds}
 	var err error
 	if k.module, err = loadModule(c, accumDfrCellsKernel.Module); err != nil {
 		return nil, err

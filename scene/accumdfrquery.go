@@ -199,9 +199,13 @@ func (p *accumDfrParams) launch(on *Scene, sc cuda.Scope, st *cuda.Stream, f *cu
 	p.Begin, p.Lanes = uint32(begin), uint32(count)
 	p.Visited = uint32(min(count, int64(p.Pairs)))
 	p.Group = threadsOfPair(count, int64(p.Visited), resident*blockSize)
-	p.FanRounds = fanRounds
+	k, err := on.accumDfrKernels()
+	if err != nil {
+		return err
+	}
+	p.FanRounds = k.fanRounds
 	if x.plan.levels[len(x.plan.levels)-1] <= smallTree {
-		p.FanRounds = smallFanRounds
+		p.FanRounds = min(k.fanRounds, smallFanRounds)
 		if p.Group < 32 && count >= 32*smallFanRounds*int64(p.Visited) {
 			p.Group = 32
 		}

@@ -3,7 +3,8 @@ package scene
 import "testing"
 
 // ForceResident makes AccumDfrDirect believe that so many of its blocks run at the same
-// time: with few, each of their threads does many lanes.
+// time: with few, each of their threads does many lanes. Warps that keep to a pair collect
+// the triangles near it, however few lanes they have.
 func (s *Scene) ForceResident(t testing.TB, blocks int64) {
 	t.Helper()
 	k, err := s.accumDfrKernels()
@@ -14,6 +15,7 @@ func (s *Scene) ForceResident(t testing.TB, blocks int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	k.fanRounds = 1
 	x.residency.mu.Lock()
 	defer x.residency.mu.Unlock()
 	x.residency.blocks[k.cells], x.residency.blocks[k.azimuths] = blocks, blocks

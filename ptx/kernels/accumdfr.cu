@@ -221,24 +221,19 @@ __shared__ FanTriangle near_triangles[SEARCH_THREADS / 32][2][FAN_TRIANGLES];
 // How many nodes a warp looks at for a fan: a few, and more where it has many lanes.
 __device__ __forceinline__ u32 fan_nodes(u32 rounds) { return 8 + rounds / 8; }
 
-// Collects the triangles near the legs of a warp's pair.
-__device__ __forceinline__ void find_legs(Legs& legs, const Node* pool, const Leg& leg, f32x3 target, u32 rounds)
+// Collects the triangles near all segments between a point and the edge of a warp's state.
+__device__ __forceinline__ u32 find_near(FanTriangle* near, const Node* pool, const Leg& leg, f32x3 apex, u32 rounds)
 {
     const f32x3 first = edge_point(leg, 0.0f);
     const f32x3 last = edge_point(leg, 1.0f);
-    // How points are lifted changes along the edge, but hardly.
+    // How far points are lifted changes along the edge, but hardly.
     const float most = fmaxf(lift_of(first), lift_of(last));
     const float spread = mul(sub(most, 1e-4f), add(add(fabsf(leg.offset.x), fabsf(leg.offset.y)), fabsf(leg.offset.z)));
-    const f32x3 a = lifted(first, leg.offset);
-    const f32x3 b = lifted(last, leg.offset);
-    for (u32 i = 0; i < 2; i++) {
-        Fan f;
-        legs.source = legs.target;
-        legs.target = FAN_UNKNOWN;
-        if (make_fan(f, pool, i == 0 ? leg.src : target, a, b, spread)) {
-            legs.target = collect(near_triangles[threadIdx.x / 32][i], f, pool, fan_nodes(rounds));
-        }
+    Fan f;
+    if (!make_fan(f, pool, apex, lifted(first, leg.offset), lifted(last, leg.offset), spread)) {
+        return FAN_UNKNOWN;
     }
+    return collect(near, f, pool, fan_nodes(rounds));
 }
 
 // Remembers the triangle that a search has met.
@@ -343,7 +338,10 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_cells(
         const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
         Legs legs = {FAN_UNKNOWN, FAN_UNKNOWN};
         if (warps && rounds >= p.fan_rounds) {
-            find_legs(legs, p.pool, leg, target, rounds);
+            for (u32 i = 0; i < 2; i++) { // one place in the code that collects
+                legs.source = legs.target;
+                legs.target = find_near(near_triangles[threadIdx.x / 32][i], p.pool, leg, i == 0 ? leg.src : target, rounds);
+            }
         }
         if (legs.source != FAN_UNKNOWN && legs.target != FAN_UNKNOWN) {
             walk<true>(tally, p, l, leg, legs, target, k, words);
@@ -362,41 +360,65 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_cells(
     end_block(p);
 }
 
-// Lanes with an azimuth each, which leads them to a cell.
-extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) accum_dfr_azimuths(const __grid_constant__ AccumDfrParams p)
+// Lanes with an azimuth each, which leads them to a cell. Of their legs those from the
+// source are alike.
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimuths(const __grid_constant__ AccumDfrParams p)
 {
     begin_block();
     const Lanes l = lanes_of_thread(p);
     const u32 state = l.pair;
     const Leg leg = p.legs[state];
-    if (l.rounds != 0 && !is_active(p, state)) {
+    // All lanes of a warp have the same state.
+    const bool warps = p.group % 32 == 0;
+    const u32 rounds = warps ? __shfl_sync(0xffffffff, l.rounds, 0) : l.rounds;
+    if (rounds != 0 && !is_active(p, state)) {
         count(INACTIVE, l.rounds);
-    } else if (l.rounds != 0 && leg.scale != leg.scale) {
+    } else if (rounds != 0 && leg.scale != leg.scale) {
         count(REJECTED, l.rounds);
-    } else if (l.rounds != 0) {
+    } else if (rounds != 0) {
         const u32 warp = (blockIdx.x * SEARCH_THREADS + threadIdx.x) / 32;
         i64* words = p.words + (warp & (p.copies - 1)) * (WORDS * p.readout.cells);
         const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
+        const FanTriangle* all = near_triangles[threadIdx.x / 32][0];
+        u32 near_source = FAN_UNKNOWN;
+        if (warps && rounds >= p.fan_rounds) {
+            near_source = find_near(near_triangles[threadIdx.x / 32][0], p.pool, leg, leg.src, rounds);
+        }
         u32 accepted = 0;
         u32 hidden = 0;
+        i32 source_last = -1;
+        i32 target_last = -1;
         u32 lane = l.first;
         for (u32 i = 0; i < l.rounds; i++, lane += l.step) {
             const f32x3 q = edge_point(leg, uniform01(lane, p.key));
             const f32x3 near = lifted(q, leg.offset);
-            if (occluded(p.pool, leg.src, near)) {
-                hidden++;
-                continue;
-            }
+            bool met = false;
             Cone cone;
-            if (!meet_plane(cone, leg, q, random24(lane, p.azimuth_key), p.cells)) {
-                continue;
+            i64 cell = 0;
+            bool is_hidden = false;
+            for (u32 j = 0; j < 2; j++) { // one place in the code that traces
+                if (j == 0 && near_source != FAN_UNKNOWN) {
+                    is_hidden = near_source != 0 && occluded(all, near_source, leg.src, near);
+                } else {
+                    i32 last = j == 0 ? source_last : target_last;
+                    is_hidden = occluded_again(p, j == 0 ? leg.src : near, j == 0 ? near : cone.x, last);
+                    source_last = j == 0 ? last : source_last;
+                    target_last = j == 0 ? target_last : last;
+                }
+                if (is_hidden || j == 1) {
+                    break;
+                }
+                if (!meet_plane(cone, leg, q, random24(lane, p.azimuth_key), p.cells)) {
+                    break;
+                }
+                cell = cell_of(p.cells, component(cone.x, axis_of_0(p.cells.axis)), component(cone.x, axis_of_1(p.cells.axis)));
+                if (cell < 0) {
+                    break;
+                }
+                met = true;
             }
-            const i64 cell = cell_of(p.cells, component(cone.x, axis_of_0(p.cells.axis)), component(cone.x, axis_of_1(p.cells.axis)));
-            if (cell < 0) {
-                continue;
-            }
-            if (occluded(p.pool, near, cone.x)) {
-                hidden++;
+            hidden += is_hidden;
+            if (is_hidden || !met) {
                 continue;
             }
             const float base = quot(k, mul(squared(sub(q, leg.src)), squared(sub(cone.x, q))));

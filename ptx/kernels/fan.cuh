@@ -34,6 +34,9 @@ struct Fan {
 __device__ __forceinline__ float least_of(float a, float b, float c) { return fminf(a, fminf(b, c)); }
 __device__ __forceinline__ float most_of(float a, float b, float c) { return fmaxf(a, fmaxf(b, c)); }
 
+// An axis, or none where it is so short that projections on it might underflow.
+__device__ __forceinline__ f32x3 long_enough(f32x3 n) { return max_abs(n) > 1e-20f ? n : f32x3{0.0f, 0.0f, 0.0f}; }
+
 // False where coordinates are so large that lengths may overflow. spread is how far points
 // of the line may lie beside it.
 __device__ __forceinline__ bool make_fan(Fan& f, const Node* pool, f32x3 apex, f32x3 first, f32x3 last, float spread)
@@ -52,16 +55,18 @@ __device__ __forceinline__ bool make_fan(Fan& f, const Node* pool, f32x3 apex, f
     const f32x3 a = sub(first, apex);
     const f32x3 b = sub(last, apex);
     f.axis[0] = unit(cross(a, b));
-    f.axis[1] = unit(cross(f.axis[0], a));
-    f.axis[2] = unit(cross(f.axis[0], b));
-    f.axis[3] = unit(cross(f.axis[0], sub(last, first)));
+    f.axis[1] = long_enough(cross(f.axis[0], a));
+    f.axis[2] = long_enough(cross(f.axis[0], b));
+    f.axis[3] = long_enough(cross(f.axis[0], sub(last, first)));
 #pragma unroll
     for (u32 i = 0; i < FAN_AXES; i++) {
-        const float x = dot(f.axis[i], apex);
-        const float y = dot(f.axis[i], first);
-        const float z = dot(f.axis[i], last);
-        f.least[i] = sub(least_of(x, y, z), f.pad);
-        f.most[i] = add(most_of(x, y, z), f.pad);
+        const f32x3 n = f.axis[i];
+        const float pad = mul(f.pad, add(add(fabsf(n.x), fabsf(n.y)), fabsf(n.z)));
+        const float x = dot(n, apex);
+        const float y = dot(n, first);
+        const float z = dot(n, last);
+        f.least[i] = sub(least_of(x, y, z), pad);
+        f.most[i] = add(most_of(x, y, z), pad);
     }
     return c < 1.152921504606846976e18f && spread < c;
 }
