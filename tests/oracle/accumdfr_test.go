@@ -28,6 +28,10 @@ func TestConeArea(t *testing.T) {
 			continue
 		}
 		e, axis := wide(leg.e), d.Grid.Axis
+		// A unit vector in float64, too.
+		for k, size := 0, math.Sqrt(e[0]*e[0]+e[1]*e[1]+e[2]*e[2]); k < 3; k++ {
+			e[k] /= size
+		}
 		var exact float64 // 2 pi J
 		// Where the ray of a position and an azimuth meets the plane, in float64.
 		meet := func(along, psi float64) (p [3]float64) {
