@@ -334,7 +334,9 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_cells(
     } else if (rounds != 0 && leg.scale != leg.scale) {
         count(REJECTED, l.rounds);
     } else if (rounds != 0) {
-        const f32x3 target = cell_centre(p.cells, cell);
+        const u32 row = cell / (u32)p.cells.res0; // a quotient of 64 bits would take as long as a lane
+        const f32x3 target = point_of(p.cells, cell_middle(p.cells.min0, p.cells.max0, p.cells.res0, cell - row * p.cells.res0),
+                                      cell_middle(p.cells.min1, p.cells.max1, p.cells.res1, row));
         const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
         Legs legs = {FAN_UNKNOWN, FAN_UNKNOWN};
         if (warps && rounds >= p.fan_rounds) {
