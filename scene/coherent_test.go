@@ -169,14 +169,20 @@ func gridsOf(lanes pathRows, states, cells int, begin, count int64) (g coherentG
 // windows and calls that are divided anywhere.
 func TestCoherentSumsPathRows(t *testing.T) {
 	counted := [3]int32{}
-	for seed := range uint64(5) {
+	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 83))
 		d := randomBoxes(t, rng, 1+int(seed%3))
-		if seed == 4 { // more states than threads of a block
+		grid := randomGrid(rng, 2+rng.Int32N(2), 1+rng.Int32N(2))
+		windows := 5
+		switch seed {
+		case 4: // more states than threads of a block
 			d.host = repeated(d.host, 5)
+		case 5: // as many that also those with a path and those with a field are more
+			d.host = repeated(d.host, 40)
+			grid.Res0, grid.Res1, windows = 1, 1, 2
 		}
 		tx, power := d.withSources(rng, 3)
-		states, grid := d.states.Count(), randomGrid(rng, 2+rng.Int32N(2), 1+rng.Int32N(2))
+		states := d.states.Count()
 		polarization := randomVec(rng, 1)
 		o := scene.DfrCoherentOptions{
 			Wavelength: d.lambda, Materials: d.materials, TxPolarization: polarization, EdgeMode: scene.EdgeMode(seed & 1),
@@ -194,12 +200,12 @@ func TestCoherentSumsPathRows(t *testing.T) {
 		lanes := d.laneRows(grid, tx, power, active, polarization, o.EdgeMode)
 		cells := int(grid.Cells())
 		total := int64(states * cells)
-		windows := []*scene.Window{nil, {Offset: total / 3, Count: -1}}
+		given := []*scene.Window{nil, {Offset: total / 3, Count: -1}}
 		for range 3 {
 			begin := rng.Int64N(total)
-			windows = append(windows, &scene.Window{Offset: begin, Count: rng.Int64N(total - begin + 1)})
+			given = append(given, &scene.Window{Offset: begin, Count: rng.Int64N(total - begin + 1)})
 		}
-		for _, w := range windows {
+		for _, w := range given[:windows] {
 			begin, count := int64(0), total
 			if w != nil {
 				begin, count = w.Offset, w.Count
@@ -208,6 +214,10 @@ func TestCoherentSumsPathRows(t *testing.T) {
 				}
 			}
 			want := gridsOf(lanes, states, cells, begin, count)
+			if seed == 5 && w == nil {
+				require.Greater(t, want.counts[0][0], int32(128))
+				require.Greater(t, want.counts[1][0], int32(0))
+			}
 			if w == nil {
 				for k := range counted {
 					for _, n := range want.counts[k] {

@@ -75,6 +75,12 @@ func wedgeBox(t testing.TB) *dfrScene {
 // with a source outside.
 func randomBoxes(t testing.TB, rng *rand.Rand, boxes int) *dfrScene {
 	t.Helper()
+	return randomBoxesOn(open(t), rng, boxes)
+}
+
+// randomBoxesOn is randomBoxes on an empty scene.
+func randomBoxesOn(r *rig, rng *rand.Rand, boxes int) *dfrScene {
+	r.Helper()
 	var meshes []scene.Mesh
 	for range boxes {
 		m := randomMotion(rng)
@@ -82,10 +88,11 @@ func randomBoxes(t testing.TB, rng *rand.Rand, boxes int) *dfrScene {
 		meshes = append(meshes, boxMesh(vec64{.3 + rng.Float64(), .3 + rng.Float64(), .3 + rng.Float64()}, m, rng.Perm(12)))
 	}
 	meshes = append(meshes, moved(scaled(meshQ(), 3), randomVec(rng, 4)))
-	r := build(t, meshes...)
+	r.add(meshes...)
+	require.NoError(r, r.Build(background))
 	states, _ := r.dfrStates(scene.DfrStateOptions{Src: randomVec(rng, 6), SrcPower: rng.Float32() * 3})
 	g, err := r.GlobalGeometry(background)
-	require.NoError(t, err)
+	require.NoError(r, err)
 	m := scene.Materials{
 		EtaR: []float32{4, 2.5, 1, 6}, Sigma: []float32{.01, 0, float32(math.Inf(1)), 3}, MuR: []float32{1, 2, 1, 1},
 		Gain: []float32{1, .5, 1, .8}, Valid: []bool{true, true, true, false},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/gputest"
 )
 
 // pathRows is DfrPaths on the host.
@@ -112,6 +113,14 @@ func randomPathBatch(rng *rand.Rand, d *dfrScene, t, r int) pathBatch {
 	return b
 }
 
+// pathBatchSide is how many transmitters or receivers a batch against the oracle has.
+func pathBatchSide(n int) int {
+	if gputest.Native() {
+		return 12 * n
+	}
+	return n
+}
+
 // Published cases of the box's edge.
 func TestDfrPathsOfTheWedge(t *testing.T) {
 	d := wedgeBox(t)
@@ -182,7 +191,7 @@ func TestDfrPathsOfRandomScenes(t *testing.T) {
 		if seed == 3 {
 			d.materials = nil
 		}
-		b := randomPathBatch(rng, d, 3, 4)
+		b := randomPathBatch(rng, d, pathBatchSide(3), pathBatchSide(4))
 		b.mode = scene.EdgeMode(seed & 1)
 		rows := d.paths(b)
 		valid := int64(0)
