@@ -20,6 +20,7 @@ type accumTask struct {
 	samples  int64
 	where    string
 	single   *fixture
+	inexact  *floatSums  // the same on the master with float atomics
 	sides    []accumSide // empty with one device
 	backend  string
 	found    accumulated
@@ -55,6 +56,9 @@ func (r *run) openAccum(config string, samples int64, modes ...record.Mode) (t *
 		return t, err
 	}
 	t.backend = single.Backend().String()
+	if t.inexact, err = newFloatSums(single, t.single.states); err != nil {
+		return t, err
+	}
 	if len(r.host.devices) == 1 {
 		return t, nil
 	}
@@ -87,7 +91,7 @@ func (t *accumTask) close() error {
 		return nil
 	}
 	t.released = true
-	var errs []error
+	errs := []error{t.inexact.close()}
 	for _, f := range t.fixtures() {
 		errs = append(errs, f.close())
 	}
@@ -111,11 +115,13 @@ func (t *accumTask) fixtures() []*fixture {
 	return list
 }
 
+// time measures the fixtures, and then the sums with float atomics.
 func (t *accumTask) time() ([]samples, error) {
 	var variants []variant
 	for _, f := range t.fixtures() {
 		variants = append(variants, f.timed(t.samples))
 	}
+	variants = append(variants, t.inexact.timed(t.samples))
 	w := stopwatch{sync: idle(t.host.contexts), allocs: t.host.allocs.Load, now: time.Now}
 	times, err := w.measure(variants, t.warmup, t.repeat)
 	if err != nil {
@@ -304,6 +310,9 @@ func (s *trial) accumulation() error {
 	rows := t.rows(times)
 	s.storeRows(rows)
 	t.report(rows)
+	if err := t.compareFloats(times); err != nil {
+		return fmt.Errorf("%s: %w", t.where, err)
+	}
 	s.repeated = append(s.repeated, t)
 	return nil
 }
@@ -331,6 +340,7 @@ func (t *accumTask) remeasure() ([]record.Row, error) {
 	return t.rows(times), nil
 }
 
+// report prints the rows, the agreement of the set with one device, and the digests of the columns.
 func (t *accumTask) report(rows []record.Row) {
 	for _, row := range rows {
 		fmt.Fprint(t.out, tableLine(t.config, row))

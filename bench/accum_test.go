@@ -34,17 +34,21 @@ func TestAccumulationAlone(t *testing.T) {
 	require.Equal(t, "master", policy.Dispatch, "130 lanes are below the floor")
 	require.Len(t, forced.Columns, 3)
 	require.Equal(t, forced.Columns, policy.Columns)
-	require.Len(t, r.Studies, 1)
-	require.Equal(t, "accum_sample_sweep", r.Studies[0].ID)
-	require.Len(t, r.Studies[0].Rows, 3)
-	for _, row := range r.Studies[0].Rows {
+	require.Len(t, r.Studies, 2)
+	require.Equal(t, "accum_float", r.Studies[0].ID)
+	require.Less(t, r.Studies[0].Rows[0][5], 1e-5, "float atomics sum other samples")
+	require.Contains(t, out, "exactness, mini accum_dfr_direct: exact ")
+	require.Equal(t, "accum_sample_sweep", r.Studies[1].ID)
+	require.Len(t, r.Studies[1].Rows, 3)
+	for _, row := range r.Studies[1].Rows {
 		require.EqualValues(t, 0, row[4], "values differ")
+		require.Less(t, row[6], 1e-4)
 	}
 
 	_, _, one := benchmark(t, exitDone, "--devices", "emu:1", "--accum-only", "--accum-samples", "130", "--accum-sweep")
 	require.Equal(t, []string{record.FlagSingleDeviceOnly}, one.Configs["mini"].Rows[0].Flags)
 	require.Equal(t, forced.Columns, one.Configs["mini"].Rows[0].Columns)
-	require.Nil(t, one.Studies[0].Rows[0][2], "there is no set")
+	require.Nil(t, one.Studies[1].Rows[0][2], "there is no set")
 }
 
 // openAccumOn makes an accumulation of 256 samples on two emulated devices.

@@ -53,6 +53,13 @@ func fixtureGrid() scene.Grid {
 	return scene.Grid{Axis: scene.AxisZ, Min0: -1, Max0: 1, Min1: -1, Max1: 1, Res0: 4, Res1: 4}
 }
 
+func fixtureOptions(samples int64) scene.DfrDirectOptions {
+	return scene.DfrDirectOptions{
+		Wavelength: fixtureWavelength, DirectSamples: samples, Seed: fixtureSeed,
+		AllowPartialCoverage: samples < 32, // pairs of a state and a cell
+	}
+}
+
 // fixture is the accumulation fixture on a scene or a set.
 type fixture struct {
 	radio
@@ -95,10 +102,9 @@ func (f *fixture) close() error {
 
 // accumulate is the call of the rows.
 func (f *fixture) accumulate(samples int64, words bool) (*scene.DfrAccum, error) {
-	return f.AccumDfrDirect(background, f.states, fixtureGrid(), scene.DfrDirectOptions{
-		Wavelength: fixtureWavelength, DirectSamples: samples, Seed: fixtureSeed, Materials: f.materials, KeepWords: words,
-		AllowPartialCoverage: samples < 32, // pairs of a state and a cell
-	})
+	o := fixtureOptions(samples)
+	o.Materials, o.KeepWords = f.materials, words
+	return f.AccumDfrDirect(background, f.states, fixtureGrid(), o)
 }
 
 // timed is the call as a variant to time.

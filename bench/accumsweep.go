@@ -26,8 +26,8 @@ func (r *run) sweep() (err error) {
 	defer closing(t.close, &err)
 	table := record.Study{
 		ID: "accum_sample_sweep", SourceSection: "bench --accum-sweep",
-		Description: fmt.Sprintf("AccumDfrDirect on the accumulation fixture, on one device and divided equally among %d, the fastest of interleaved rounds; differing_values of the words, counters and cells of the two", len(r.host.devices)),
-		Columns:     columns("samples", "-", "one_device", "ms", "divided", "ms", "speedup", "-", "differing_values", "-"),
+		Description: fmt.Sprintf("AccumDfrDirect on the accumulation fixture, on one device and divided equally among %d, the fastest of interleaved rounds; differing_values of the words, counters and cells of the two; float_atomics are the same sums on one device, with their relative error", len(r.host.devices)),
+		Columns:     columns("samples", "-", "one_device", "ms", "divided", "ms", "speedup", "-", "differing_values", "-", "float_atomics", "ms", "float_error", "-"),
 	}
 	for _, n := range sizes {
 		if err := t.resize(n); err != nil {
@@ -41,8 +41,13 @@ func (r *run) sweep() (err error) {
 		if err != nil {
 			return err
 		}
-		row := []any{float64(n), float64(slices.Min(times[0].ns)) / 1e6, nil, nil, nil}
-		if len(times) > 1 {
+		error, _, err := t.inexact.errors(n, found.grids[0])
+		if err != nil {
+			return err
+		}
+		floats := float64(slices.Min(times[len(times)-1].ns)) / 1e6
+		row := []any{float64(n), float64(slices.Min(times[0].ns)) / 1e6, nil, nil, nil, floats, error}
+		if len(t.sides) > 0 {
 			set := float64(slices.Min(times[1].ns))
 			row[2], row[3], row[4] = set/1e6, float64(slices.Min(times[0].ns))/set, float64(found.differ[1])
 		}

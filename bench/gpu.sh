@@ -31,6 +31,8 @@
 #                                         scaling.svg, the drawing of the latter
 #               studies                   the benchmark on the master, and its tables: batch sizes, scenes, builds
 #               launch                    the cost of a launch
+#               sanitize                  small tests of every kernel under the four tools of compute-sanitizer, each in a
+#                                         process of its own on the last device of LIST; only when it is asked for
 #
 # With one device in LIST the tests run once, without another current device, and those that need two are skipped.
 # The last lines are a table of the runs; the status is 1 if any failed. Logs are FOLDER/RUN.txt.
@@ -107,6 +109,36 @@ launch() {
     fi
 }
 
+# Small tests that launch every kernel of the scene.
+sanitized='TestOracleSoup TestIntersectClosedForms TestL15RefitEqualsAFreshBuild TestL11L12Instance TestDedupClosedForms
+    TestReflectClosedForms TestReflectTies TestDeviceTreesOfDegenerateGeometry TestDeviceTreesHoldEveryTriangleOnce
+    TestVisibleClosedForms TestVisibleOracle TestVisibleChainOracle TestVisibleEdgeOracle
+    TestAccumDfrDirectOneCell TestAccumDfrDirectTwoStates TestAccumDfrDirectKeller TestAccumDfrDirectBlocked
+    TestCoherentSumsPathRows TestCoherentOfAnyNumberOfStates TestDfrPathsOfTheWedge TestDfrPathsInPieces
+    TestEPCTable TestEPCFieldTable TestEPCPassesThroughGroups
+    TestReflGridA3DirectAndReflected TestReflGridA7ParallelMirrors TestReflGridX5EveryNumberOfRows TestReflGridX6Guard
+    TestWedgesW2EventsBehindTheFirst TestWedgesW3FirstEventsAreKept'
+
+# TOOL TEST: initcheck does not see what launches of OptiX write, so it leaves their subtests out.
+sanitize_one() {
+    local log=$logs/$1-$2.txt skip=() status
+    [ "$1" != initcheck ] || skip=(-test.skip '.*/optix|.*/.*/optix')
+    (cd scene && timeout 400 "$sanitizer" --tool "$1" --error-exitcode 9 "$bin/scene.test" -test.v -test.run "^$2\$" "${skip[@]}") >"$log" 2>&1
+    status=$?
+    grep -q '^--- PASS' "$log" || status=1 # nothing ran
+    printf '%-9s %-38s %s, %d tests,%s\n' "$1" "$2" "$([ $status = 0 ] && echo ok || echo "FAILED ($status)")" \
+        "$(grep -c '^ *--- PASS' "$log")" "$(grep -h ' SUMMARY: ' "$log" | tail -n 1 | sed 's/^=* *[A-Z]* SUMMARY//')"
+}
+
+sanitize() {
+    export RAYMUX_TEST_DEVICES=${devices##*,} logs=$out/sanitize sanitizer=${SANITIZER:-/usr/local/cuda/bin/compute-sanitizer} bin
+    export -f sanitize_one
+    mkdir -p "$logs"
+    for test in $sanitized; do
+        for tool in racecheck initcheck memcheck synccheck; do echo "$tool $test"; done
+    done | xargs -P 14 -L 1 bash -c 'sanitize_one "$0" "$1"' | sort
+}
+
 step() {
     case $1 in
     info) "$bin/raymux" info ;;
@@ -127,6 +159,7 @@ step() {
         ;;
     studies) "$bin/bench" --devices "${devices%%,*}" --study batches,geometry,builds ${mesh:+--mesh "$mesh"} --json "$out/bench_studies.json" ;;
     launch) launch ;;
+    sanitize) sanitize | tee "$out/sanitize_table.txt" && grep -q ' ok, ' "$out/sanitize_table.txt" && ! grep -q FAILED "$out/sanitize_table.txt" ;;
     *) echo "unknown step $1" >&2 && return 2 ;;
     esac
 }
@@ -140,6 +173,7 @@ summary() {
         ;;
     bench | single | spread | pair | studies) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
     launch) tr -d ' \n"' <"$2" | sed -n 's/.*scope_launch:{\([^}]*\)}.*/scope \1/p' | tr -d '\n' && sed -n 's/.*"scope_to_c": *\([0-9.]*\).*/ to C \1/p' "$2" ;;
+    sanitize) printf '%d runs ok, %d failed' "$(grep -c ' ok, ' "$2")" "$(grep -c ' FAILED' "$2")" ;;
     refuse) printf '%d refused' "$(grep -c ' fails on devices ' "$2")" ;;
     info | loads) head -n 1 "$2" | cut -c 1-100 ;;
     esac
@@ -172,6 +206,7 @@ for name in $runs; do
     pair) awk '/^study /{on = 1} on' "$log" | cut -c 1-200 ;;
     # Digests, and the time of every batch size, are in the log.
     studies) awk '/^study /{skip = /^study batches/} !skip && !/^  /' "$log" | cut -c 1-250 ;;
+    sanitize) grep FAILED "$log" ;;
     *) tail -n 40 "$log" | cut -c 1-200 ;;
     esac
     table+=$(printf '%-14s %-12s %5ds  %s' "$name" "$status" $((SECONDS - begin)) "$(summary "$name" "$log")")$'\n'
