@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,14 +130,19 @@ func TestPins(t *testing.T) {
 	f, err := readPins(text)
 	require.NoError(t, err)
 	rows := first.Configs["mini"].Rows
-	require.Equal(t, []pin{{"mini", "intersect", 96, rows[0].Columns}, {"mini", "trace_reflections", 96, rows[1].Columns}}, f.Pins)
+	sums := slices.IndexFunc(rows, func(r record.Row) bool { return r.Operation == "accum_dfr_direct" })
+	require.Positive(t, sums)
+	require.Equal(t, []pin{
+		{"mini", "accum_dfr_direct", 1024, rows[sums].Columns},
+		{"mini", "intersect", 96, rows[0].Columns}, {"mini", "trace_reflections", 96, rows[1].Columns},
+	}, f.Pins)
 
 	setPins(t, f)
 	out, _, _ = benchmark(t, exitDone, "--devices", "emu:2")
 	require.Contains(t, out, "first 96 rows, as pinned")
 
 	// One wrong digest: the run fails, says where, records it, and writes no pins.
-	f.Pins[0].Columns[3].SHA256 = strings.Repeat("0", 64)
+	f.Pins[1].Columns[3].SHA256 = strings.Repeat("0", 64)
 	setPins(t, f)
 	unwritten := filepath.Join(t.TempDir(), "pins.json")
 	out, _, r := benchmark(t, exitFailed, "--devices", "emu:2", "--pin", unwritten)

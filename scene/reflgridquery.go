@@ -179,7 +179,7 @@ func (q *reflGridQuery) sums(acc cuda.Slice[uint8]) tubeSums {
 const (
 	// A leg's end takes as many instructions as its search: reflection, field and sums.
 	// More lanes do it together than other kernels take new rays.
-	tubeBusyLanes, tubeIdleLanes = 16, 16
+	tubeBusyLanes, tubeIdleLanes = 12, 20
 
 	cellBytes = 68
 	// tubeCopies is the most private copies of the sums. Fewer than copiesFrom rows add
