@@ -69,6 +69,33 @@ func (b *block) reserveColumns(s *Scene, st *cuda.Stream, n int64, sizes []int64
 	return starts, nil
 }
 
+// copyColumns copies columns of these sizes in bytes between two blocks, those without a
+// gap behind them together with the next one. Gaps hold nothing that was ever written.
+func copyColumns(st *cuda.Stream, dst, src cuda.Slice[uint8], sizes []int64) error {
+	starts, _ := sizedStarts(sizes)
+	for i := 0; i < len(sizes); {
+		begin, end := starts[i], starts[i]+sizes[i]
+		for i++; i < len(sizes) && starts[i] == end; i++ {
+			end += sizes[i]
+		}
+		if begin == end {
+			continue // all of them are absent
+		}
+		to, err := dst.Sub(int(begin), int(end))
+		if err != nil {
+			return err
+		}
+		from, err := src.Sub(int(begin), int(end))
+		if err != nil {
+			return err
+		}
+		if err := cuda.CopyAsync(st, to, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // column is bytes [start, start+bytes) of a block as values of a type.
 func column[T cuda.Scalar](b *block, start, bytes int64) (cuda.Slice[T], error) {
 	if bytes == 0 {

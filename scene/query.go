@@ -249,6 +249,9 @@ func (c *Call) Part(memory cuda.Slice[uint8], begin, count int64) (*Call, error)
 
 // Detach copies the result of a part to memory of the pool, in the order of the caller's
 // stream. The copy belongs to the caller.
+//
+// Cost: one copy on the device where the rows are a multiple of 256, else up to one per
+// column.
 func (c *Call) Detach() (Reusable, error) {
 	in, _ := c.query.columns()
 	d := &Call{Stream: c.Stream, Rows: c.Rows, scene: c.scene, op: c.op, query: c.query.over(in), fresh: true}
@@ -256,15 +259,7 @@ func (c *Call) Detach() (Reusable, error) {
 		return nil, err
 	}
 	to, from := d.query.result(), c.query.result()
-	used := int(c.PartBytes(c.Rows))
-	dst, err := to.memory().memory.Sub(0, used)
-	if err == nil {
-		var src cuda.Slice[uint8]
-		if src, err = from.memory().memory.Sub(0, used); err == nil {
-			err = cuda.CopyAsync(c.Stream, dst, src)
-		}
-	}
-	if err != nil {
+	if err := copyColumns(c.Stream, to.memory().memory, from.memory().memory, c.sizes(c.Rows)); err != nil {
 		return nil, firstError(err, to.Close())
 	}
 	return to, nil
