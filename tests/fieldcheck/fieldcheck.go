@@ -3,14 +3,11 @@
 package fieldcheck
 
 import (
-	"context"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/ptx"
+	"github.com/raymux/raymux/tests/evaluate"
 )
 
 // Input is one evaluation.
@@ -43,39 +40,14 @@ type checkFieldParams struct {
 // Kernel of ptx/kernels/fieldcheck.cu.
 var kernel = ptx.Entry[checkFieldParams]{Module: "fieldcheck", Name: "check_field"}
 
-const blockSize = 128
-
 // Evaluate runs the functions on the device of st.
 func Evaluate(t testing.TB, st *cuda.Stream, in []Input) []Output {
 	t.Helper()
-	ctx := context.Background()
-	text, err := ptx.Module(kernel.Module)
-	require.NoError(t, err)
-	module, err := st.Context().LoadModule(text, cuda.JITOptions{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, module.Close()) }()
-	f, err := module.Function(kernel.Name)
-	require.NoError(t, err)
-
-	var rows []byte
-	for i := range in {
-		rows = append(rows, cuda.ParamBytes(&in[i])...)
-	}
-	from, err := cuda.Upload(ctx, st, rows)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, cuda.Free(from)) }()
-	out := make([]Output, len(in))
-	size := len(cuda.ParamBytes(&out[0]))
-	to, err := cuda.Alloc[byte](st.Context(), size*len(out))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, cuda.Free(to)) }()
-	require.NoError(t, cuda.Fill8(st, to, 0xcd))
-	p := checkFieldParams{In: from.Addr(), Out: to.Addr(), Count: int64(len(in))}
-	require.NoError(t, f.Launch(st, cuapi.D1(uint32((len(in)+blockSize-1)/blockSize)), cuapi.D1(blockSize), 0, cuda.ParamBytes(&p)))
-	got, err := cuda.Download(ctx, st, to)
-	require.NoError(t, err)
-	for i := range out {
-		copy(cuda.ParamBytes(&out[i]), got[i*size:])
-	}
-	return out
+	return evaluate.Rows[Output](t, st, evaluate.Kernel{
+		Module: kernel.Module,
+		Find:   func(m *cuda.Module) (*cuda.Function, error) { return m.Function(kernel.Name) },
+		Params: func(in, out uint64, count int64) []byte {
+			return cuda.ParamBytes(&checkFieldParams{in, out, count})
+		},
+	}, in)
 }

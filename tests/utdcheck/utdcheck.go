@@ -3,14 +3,11 @@
 package utdcheck
 
 import (
-	"context"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/ptx"
+	"github.com/raymux/raymux/tests/evaluate"
 )
 
 // Complex is a complex number as kernels store it.
@@ -122,55 +119,29 @@ var (
 // Functions evaluates the functions of a few numbers on the device of st.
 func Functions(t testing.TB, st *cuda.Stream, in []Values) []Evaluated {
 	t.Helper()
-	return evaluate[Values, Evaluated](t, st, func(m *cuda.Module) (*cuda.Function, error) { return m.Function(functionsKernel.Name) }, in)
+	return run[Evaluated](t, st, func(m *cuda.Module) (*cuda.Function, error) { return m.Function(functionsKernel.Name) }, in)
 }
 
 // Records turns stored states into wedges.
 func Records(t testing.TB, st *cuda.Stream, in []Record) []Recognized {
 	t.Helper()
-	return evaluate[Record, Recognized](t, st, func(m *cuda.Module) (*cuda.Function, error) { return m.Function(recordsKernel.Name) }, in)
+	return run[Recognized](t, st, func(m *cuda.Module) (*cuda.Function, error) { return m.Function(recordsKernel.Name) }, in)
 }
 
 // Field computes the diffracted field of rows.
 func Field(t testing.TB, st *cuda.Stream, in []Row) []Diffracted {
 	t.Helper()
-	return evaluate[Row, Diffracted](t, st, func(m *cuda.Module) (*cuda.Function, error) { return m.Function(fieldKernel.Name) }, in)
+	return run[Diffracted](t, st, func(m *cuda.Module) (*cuda.Function, error) { return m.Function(fieldKernel.Name) }, in)
 }
 
-// Threads of a block.
-const blockSize = 128
-
-// evaluate runs a kernel with one thread per value into memory full of other values.
-func evaluate[In, Out any](t testing.TB, st *cuda.Stream, kernel func(*cuda.Module) (*cuda.Function, error), in []In) []Out {
+// run evaluates a kernel of the module.
+func run[Out, In any](t testing.TB, st *cuda.Stream, find func(*cuda.Module) (*cuda.Function, error), in []In) []Out {
 	t.Helper()
-	ctx := context.Background()
-	text, err := ptx.Module(functionsKernel.Module)
-	require.NoError(t, err)
-	module, err := st.Context().LoadModule(text, cuda.JITOptions{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, module.Close()) }()
-	f, err := kernel(module)
-	require.NoError(t, err)
-
-	var rows []byte
-	for i := range in {
-		rows = append(rows, cuda.ParamBytes(&in[i])...)
-	}
-	from, err := cuda.Upload(ctx, st, rows)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, cuda.Free(from)) }()
-	out := make([]Out, len(in))
-	size := len(cuda.ParamBytes(&out[0]))
-	to, err := cuda.Alloc[byte](st.Context(), size*len(out))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, cuda.Free(to)) }()
-	require.NoError(t, cuda.Fill8(st, to, 0xcd))
-	p := checkUtdParams{In: from.Addr(), Out: to.Addr(), Count: int64(len(in))}
-	require.NoError(t, f.Launch(st, cuapi.D1(uint32((len(in)+blockSize-1)/blockSize)), cuapi.D1(blockSize), 0, cuda.ParamBytes(&p)))
-	got, err := cuda.Download(ctx, st, to)
-	require.NoError(t, err)
-	for i := range out {
-		copy(cuda.ParamBytes(&out[i]), got[i*size:])
-	}
-	return out
+	return evaluate.Rows[Out](t, st, evaluate.Kernel{
+		Module: functionsKernel.Module,
+		Find:   find,
+		Params: func(in, out uint64, count int64) []byte {
+			return cuda.ParamBytes(&checkUtdParams{in, out, count})
+		},
+	}, in)
 }
