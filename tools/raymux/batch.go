@@ -31,22 +31,11 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 			return err
 		}
 	}
-	meshes, err := p.readMeshes(ctx, c.meshes)
-	if err != nil {
-		return err
-	}
-	watch.lap("read")
-	e, err := p.openEngine(ctx, c.devices, c.backend, options)
+	e, err := p.openScene(ctx, c, options, watch)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.close(ctx)) }()
-	watch.lap("open")
-	p.progress("building")
-	if err := e.load(ctx, meshes); err != nil {
-		return err
-	}
-	watch.lap("build")
 	if e.streamed && !job.whole {
 		if e.spool, err = fileio.NewSpool(ctx, p.fs, c.out); err != nil {
 			return forFile("-out", c.out, err)
@@ -67,6 +56,26 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 		return p.reportBatch(e, job, columns, watch)
 	}
 	return nil
+}
+
+// openScene reads the meshes and builds them on the devices.
+func (p *program) openScene(ctx context.Context, c *common, options chunked.Options, watch *stopwatch) (*engine, error) {
+	meshes, err := p.readMeshes(ctx, c.meshes)
+	if err != nil {
+		return nil, err
+	}
+	watch.lap("read")
+	e, err := p.openEngine(ctx, c.devices, c.backend, options)
+	if err != nil {
+		return nil, err
+	}
+	watch.lap("open")
+	p.progress("building")
+	if err := e.load(ctx, meshes); err != nil {
+		return nil, errors.Join(err, e.close(ctx))
+	}
+	watch.lap("build")
+	return e, nil
 }
 
 func (p *program) planBatch(ctx context.Context, c *common, options chunked.Options, job batchJob) (err error) {

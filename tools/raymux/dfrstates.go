@@ -32,22 +32,11 @@ func (p *program) dfrStates(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	watch := startWatch()
-	meshes, err := p.readMeshes(ctx, f.meshes)
-	if err != nil {
-		return err
-	}
-	watch.lap("read")
-	e, err := p.openEngine(ctx, f.devices, f.backend, chunked.Options{})
+	e, err := p.openScene(ctx, &f, chunked.Options{}, watch)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.close(ctx)) }()
-	watch.lap("open")
-	p.progress("building")
-	if err := e.load(ctx, meshes); err != nil {
-		return err
-	}
-	watch.lap("build")
 	states, report, err := e.scene.Master().DfrStates(ctx, opts)
 	if err != nil {
 		return err
