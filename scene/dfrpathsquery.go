@@ -181,7 +181,7 @@ func (q *dfrPathsQuery) move(s *Scene, sc cuda.Scope, k *dfrPathKernels, st *cud
 	if err != nil {
 		return err
 	}
-	err = cuda.CopyAsync(st, from, lanes)
+	err = copyColumns(st, from, lanes, columnSizes(n, dfrPathWidths[:]))
 	if err == nil {
 		r := q.to
 		err = launchBlocks(sc, k.move, st, tiles, pathThreads, &movePathsParams{
