@@ -81,6 +81,9 @@ func (s *Scene) prepareAccumDfr(states *StateTable, g Grid, o DfrDirectOptions, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if states.count == 0 {
+		count = 0 // the lanes have nothing to do
+	}
 	if n := o.Active.Len(); !o.Active.IsNil() && n != states.count && n != 1 {
 		return nil, nil, badArg(op, "Active", "has %d values, want one for each of the %d states, or 1", n, states.count)
 	}
@@ -119,8 +122,6 @@ func (o *DfrDirectOptions) lanes(op string, states, cells int64) (int64, error) 
 	case direct > 0 && direct < states*cells && !o.AllowPartialCoverage:
 		return 0, badArg(op, "DirectSamples", "is %d, want at least %d, one for each of %d states and %d cells, or AllowPartialCoverage",
 			direct, states*cells, states, cells)
-	case states == 0:
-		return 0, nil
 	default:
 		return direct + keller, nil
 	}

@@ -114,6 +114,7 @@ func TestAccumDfrDirectNothing(t *testing.T) {
 		o      scene.DfrDirectOptions
 	}{
 		"no states":         {none, scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 7}},
+		"no states, window": {none, scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 7, Window: &scene.Window{Offset: 2, Count: 5}}},
 		"no samples":        {some, scene.DfrDirectOptions{Wavelength: 1}},
 		"empty window":      {some, scene.DfrDirectOptions{Wavelength: 1, KellerSamples: 7, Window: &scene.Window{Offset: 3}}},
 		"window at the end": {some, scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 7, Window: &scene.Window{Offset: 7, Count: -1}}},
