@@ -24,3 +24,26 @@ __device__ __forceinline__ u32 sum_before(u32 value, u32* sums)
     }
     return before;
 }
+
+// Replaces sums of tiles, each below 2^32 / THREADS, by the sums of those before them, and
+// returns the sum of all. By all THREADS threads of one block.
+template <u32 THREADS, class Sum> __device__ __forceinline__ Sum sum_tiles(Sum* tiles, i64 count)
+{
+    __shared__ u32 sums[THREADS / 32];
+    __shared__ Sum end;
+    Sum before = 0;
+    for (i64 first = 0; first < count; first += THREADS) {
+        const i64 i = first + threadIdx.x;
+        const u32 value = i < count ? (u32)tiles[i] : 0;
+        const Sum sum = before + sum_before(value, sums);
+        if (i < count) {
+            tiles[i] = sum;
+        }
+        if (threadIdx.x == THREADS - 1) {
+            end = sum + value;
+        }
+        __syncthreads();
+        before = end;
+    }
+    return before;
+}

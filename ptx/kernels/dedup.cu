@@ -166,24 +166,9 @@ struct ScanTotalsParams {
 
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_totals(const __grid_constant__ ScanTotalsParams p)
 {
-    __shared__ u32 sums[SCAN_THREADS / 32];
-    __shared__ u32 end;
-    u32 before = 0;
-    for (i64 first = 0; first < p.tiles; first += SCAN_THREADS) {
-        const i64 i = first + threadIdx.x;
-        const u32 value = i < p.tiles ? p.totals[i] : 0;
-        const u32 sum = before + sum_before(value, sums);
-        if (i < p.tiles) {
-            p.totals[i] = sum;
-        }
-        if (threadIdx.x == SCAN_THREADS - 1) {
-            end = sum + value;
-        }
-        __syncthreads();
-        before = end;
-    }
+    const auto total = sum_tiles<SCAN_THREADS>(p.totals, p.tiles);
     if (threadIdx.x == 0) {
-        *p.total = before;
+        *p.total = total;
     }
 }
 

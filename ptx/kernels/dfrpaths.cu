@@ -138,24 +138,9 @@ struct SumPathsParams {
 
 extern "C" __global__ void __launch_bounds__(PATH_THREADS) sum_dfr_paths(const __grid_constant__ SumPathsParams p)
 {
-    __shared__ u32 sums[PATH_THREADS / 32];
-    __shared__ u32 end;
-    u32 before = 0;
-    for (i64 first = 0; first < p.tiles; first += PATH_THREADS) {
-        const i64 i = first + threadIdx.x;
-        const u32 value = i < p.tiles ? p.totals[i] : 0;
-        const u32 sum = before + sum_before(value, sums);
-        if (i < p.tiles) {
-            p.totals[i] = sum;
-        }
-        if (threadIdx.x == PATH_THREADS - 1) {
-            end = sum + value;
-        }
-        __syncthreads();
-        before = end;
-    }
+    const auto total = sum_tiles<PATH_THREADS>(p.totals, p.tiles);
     if (threadIdx.x == 0) {
-        *p.total = before;
+        *p.total = total;
     }
 }
 

@@ -87,25 +87,9 @@ struct ScanWedgesParams {
 // 2^18 events, so that those of 256 tiles fit.
 extern "C" __global__ void __launch_bounds__(WEDGE_THREADS) scan_wedges(const __grid_constant__ ScanWedgesParams p)
 {
-    __shared__ u32 sums[WEDGE_THREADS / 32];
-    __shared__ u64 carry;
-    u64 start = 0;
-    for (i64 first = 0; first < p.tiles; first += WEDGE_THREADS) {
-        const i64 tile = first + threadIdx.x;
-        const u32 own = tile < p.tiles ? (u32)p.starts[tile] : 0;
-        const u32 before = sum_before(own, sums);
-        if (tile < p.tiles) {
-            p.starts[tile] = start + before;
-        }
-        if (threadIdx.x == WEDGE_THREADS - 1) {
-            carry = start + before + own;
-        }
-        __syncthreads();
-        start = carry;
-        __syncthreads();
-    }
+    const auto total = sum_tiles<WEDGE_THREADS>(p.starts, p.tiles);
     if (threadIdx.x == 0) {
-        *p.total = start;
+        *p.total = total;
     }
 }
 
