@@ -9,7 +9,7 @@ import (
 // the half plane from the edge along N0 X E, to face n.
 type Wedge struct {
 	P, E       [3]float64 // the edge is P + t E, E of length 1
-	N0, N1     [3]float64 // outward unit normals of face 0 and face n
+	N0, N1     [3]float64 // outward normals of face 0 and face n, units across the edge but for rounding
 	TMin, TMax float64
 	Theta      float64
 }
@@ -47,6 +47,10 @@ type WedgeField struct {
 	M0, MN           [2][2]complex128 // zero for a face without medium
 	E                [3]complex128    // for unit source power and an infinite edge
 	Truncation       complex128       // factor of a finite edge
+	// Magnitudes of what E and Truncation are made of, which may cancel. Terms of E have a
+	// Fresnel integral each, as the tails have that Truncation cuts off at the two ends.
+	// Faces is the terms that reflect as if all was reflected.
+	Terms, Faces, Tails float64
 }
 
 // Path finds the stationary path and whether it has a field. Fresnel says that rows end
@@ -94,8 +98,17 @@ func (w Wedge) Path(source, target [3]float64, lambda float64, fresnel bool) (p 
 	if dot(from, w.N0) < -1e-6 && dot(from, w.N1) < -1e-6 {
 		return p, WedgeInside
 	}
+	w = w.exact()
 	p.SourceAngle, p.TargetAngle = w.angle(from), w.angle(out)
 	return p, WedgeValid
+}
+
+// exact takes the rounding of the normals off. Reflections at a normal that is no unit do
+// not keep lengths, and where terms cancel that shows.
+func (w Wedge) exact() Wedge {
+	across := func(n [3]float64) [3]float64 { return unit64(sub(n, scaled(w.E, dot(n, w.E)))) }
+	w.N0, w.N1 = across(w.N0), across(w.N1)
+	return w
 }
 
 // angle is that of a direction from face 0; inside of the wedge, that of the nearer face.
@@ -117,6 +130,7 @@ func (w Wedge) angle(q [3]float64) float64 {
 // uniform theory of diffraction is written down, with exact Fresnel integrals. A face of
 // no medium is nil.
 func (w Wedge) Field(p WedgePath, source, target, polarization [3]float64, lambda float64, face0, faceN *Medium) WedgeField {
+	w = w.exact()
 	k := 2 * math.Pi / lambda
 	n := w.Theta / math.Pi
 	phi, from := p.TargetAngle, p.SourceAngle
@@ -130,8 +144,9 @@ func (w Wedge) Field(p WedgePath, source, target, polarization [3]float64, lambd
 
 	kl := k * p.Source * p.Target / (p.Source + p.Target) * p.SinBeta * p.SinBeta
 	k0 := -cmplx.Exp(-0.25i*math.Pi) / complex(2*n*math.Sqrt(2*math.Pi*k)*p.SinBeta, 0)
+	t1, t2 := k0*WedgeTerm(math.Pi+phi-from, n, kl), k0*WedgeTerm(math.Pi-phi+from, n, kl)
 	f := WedgeField{
-		Incident: k0 * (WedgeTerm(math.Pi+phi-from, n, kl) + WedgeTerm(math.Pi-phi+from, n, kl)),
+		Incident: t1 + t2,
 		DN:       k0 * WedgeTerm(math.Pi+phi+from, n, kl),
 		D0:       k0 * WedgeTerm(math.Pi-phi-from, n, kl),
 	}
@@ -141,9 +156,11 @@ func (w Wedge) Field(p WedgePath, source, target, polarization [3]float64, lambd
 	phiOut, betaOut := w.departingBasis(ko)
 	if face0 != nil {
 		f.M0 = w.operator(*face0, w.N0, ki, lambda)
+		f.Faces += cmplx.Abs(f.D0) * face0.Gain
 	}
 	if faceN != nil {
 		f.MN = w.operator(*faceN, w.N1, mirror(ko, dot(ko, w.N1), w.N1), lambda)
+		f.Faces += cmplx.Abs(f.DN) * faceN.Gain
 	}
 	incident := [2]complex128{complex(dot(u, phiIn), 0), complex(dot(u, betaIn), 0)}
 	amplitude := complex(lambda/(4*math.Pi*p.Source)*math.Sqrt(p.Source/(p.Target*(p.Source+p.Target))), 0) *
@@ -158,7 +175,10 @@ func (w Wedge) Field(p WedgePath, source, target, polarization [3]float64, lambd
 			f.E[c] += amplitude * e * complex(basis[c], 0)
 		}
 	}
+	f.Terms = (cmplx.Abs(t1) + cmplx.Abs(t2) + cmplx.Abs(f.D0)*size(f.M0, incident) + cmplx.Abs(f.DN)*size(f.MN, incident)) * cmplx.Abs(amplitude)
+	f.Faces *= cmplx.Abs(amplitude)
 	f.Truncation = EdgeTruncation(p.V1, p.V2)
+	f.Tails = (cmplx.Abs(FresnelAuxiliary(math.Abs(p.V1))) + cmplx.Abs(FresnelAuxiliary(math.Abs(p.V2)))) / math.Sqrt2
 	return f
 }
 
@@ -206,6 +226,11 @@ func (w Wedge) operator(medium Medium, n, k [3]float64, lambda float64) (m [2][2
 		}
 	}
 	return m
+}
+
+// size is the length of m v.
+func size(m [2][2]complex128, v [2]complex128) float64 {
+	return math.Hypot(cmplx.Abs(m[0][0]*v[0]+m[0][1]*v[1]), cmplx.Abs(m[1][0]*v[0]+m[1][1]*v[1]))
 }
 
 func unit64(a [3]float64) [3]float64 { return scaled(a, 1/math.Sqrt(dot(a, a))) }
