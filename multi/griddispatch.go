@@ -57,14 +57,17 @@ func askGrid[R any](ctx context.Context, s *Scene, o gridOperation, opts []scene
 	s.called(op, call.Lanes)
 	in := s.planInput(op, call.Lanes)
 	in.Begin, in.Hook = call.Begin, to != nil // which is refused
-	plan, err := chunked.BuildPlan(in)
+	plan, err := s.plans.build(&in)
 	if err != nil {
 		return nil, err
 	}
-	begin, rec := time.Now(), s.record(info, &plan)
-	err = s.runGrid(ctx, call, &plan, rec)
-	if info != nil {
-		info.fillGrid(call, &plan, time.Since(begin))
+	if info == nil {
+		err = s.runGrid(ctx, call, plan, nil)
+	} else {
+		own := plan.Clone()
+		begin, rec := time.Now(), s.record(info, &own)
+		err = s.runGrid(ctx, call, plan, rec)
+		info.fillGrid(call, plan, time.Since(begin))
 	}
 	if err != nil {
 		return nil, err

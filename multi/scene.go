@@ -37,6 +37,7 @@ type Scene struct {
 	}
 
 	split    splits // weights that calibrations chose
+	plans    plans  // of accumulations
 	turn     turn
 	closed   atomic.Bool
 	closeErr error // of the first Close; guarded by turn
