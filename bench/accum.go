@@ -363,17 +363,9 @@ const (
 
 // accumColumns brings all of a result with words to the host.
 func accumColumns(st *cuda.Stream, r *scene.DfrAccum) ([]hostColumn, error) {
-	power, err := columnOf("power", 4, r.Power)
+	list, err := directOutcome(r).columns()
 	if err != nil {
 		return nil, err
 	}
-	counts, err := columnOf("counters", 8, r.Counts)
-	if err != nil {
-		return nil, err
-	}
-	words, err := columnOf("words", 8, r.Words)
-	if err != nil {
-		return nil, err
-	}
-	return hostColumns(st, []column{power, counts, words})
+	return hostColumns(st, list)
 }

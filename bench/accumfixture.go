@@ -1,28 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"math"
 	"slices"
 
-	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/scene"
 )
-
-// radio is a scene, on one device or on several, that answers the operations on grids and paths.
-type radio interface {
-	AddMesh(scene.Mesh) (int, error)
-	Build(context.Context) error
-	Stream() *cuda.Stream
-	Close() error
-	UploadStates(context.Context, scene.DfrStates) (*scene.StateTable, error)
-	UploadMaterials(context.Context, scene.Materials) (*scene.MaterialTable, error)
-	AccumDfrDirect(context.Context, *scene.StateTable, scene.Grid, scene.DfrDirectOptions, ...scene.CallOption) (*scene.DfrAccum, error)
-	AccumDfrCoherentDirect(context.Context, *scene.StateTable, scene.Grid, scene.DfrCoherentOptions, ...scene.CallOption) (*scene.DfrCoherentAccum, error)
-	AccumulateReflections(context.Context, scene.Rays, scene.Grid, scene.ReflGridOptions, ...scene.CallOption) (*scene.ReflGrids, error)
-	TraceDfrPaths(ctx context.Context, tx, rx cuda.Slice[float32], states *scene.StateTable, o scene.DfrPathOptions, opts ...scene.CallOption) (*scene.DfrPaths, error)
-}
 
 // The accumulation fixture: one triangle, two edges that describe no wedge, and 4 x 4 cells in the plane of the
 // triangle. It exercises arithmetic and load. Every target is seen only because the segment rule cuts the end of a
@@ -61,43 +45,18 @@ func fixtureOptions(samples int64) scene.DfrDirectOptions {
 }
 
 // fixture is the accumulation fixture on a scene or a set.
-type fixture struct {
-	radio
-	states    *scene.StateTable
-	materials *scene.MaterialTable
-}
+type fixture struct{ *stage }
 
 // openFixture builds the fixture on an empty scene, which it closes with it.
-func openFixture(t radio) (f *fixture, err error) {
-	f = &fixture{radio: t}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.close())
-			f = nil
-		}
-	}()
-	if _, err = t.AddMesh(fixtureMesh()); err != nil {
-		return f, err
+func openFixture(t radio) (*fixture, error) {
+	s, err := openStage(t, fixtureMesh(), fixtureMaterials())
+	if err != nil {
+		return nil, err
 	}
-	if err = t.Build(background); err != nil {
-		return f, err
+	if err := s.use(fixtureStates()); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
-	if f.states, err = t.UploadStates(background, fixtureStates()); err != nil {
-		return f, err
-	}
-	f.materials, err = t.UploadMaterials(background, fixtureMaterials())
-	return f, err
-}
-
-func (f *fixture) close() error {
-	var errs []error
-	if f.states != nil {
-		errs = append(errs, f.states.Close())
-	}
-	if f.materials != nil {
-		errs = append(errs, f.materials.Close())
-	}
-	return errors.Join(append(errs, f.radio.Close())...)
+	return &fixture{s}, nil
 }
 
 // accumulate is the call of the rows.

@@ -1,7 +1,7 @@
 // Command bench measures what several devices cost and save on one batch of work, and checks that they agree bit by bit.
 //
 //	go run ./bench                     measure on every GPU; without one, check results on two emulated devices
-//	go run ./bench --study all         also make tables: batch sizes, scenes, builds, the cost of dividing calls
+//	go run ./bench --study all         also make tables: batch sizes, scenes, builds, the cost of dividing calls, sums and paths
 //	go run ./bench --runs 20           also report how much the speed-ups vary
 //	go run ./bench plot RECORD         draw speed-up by batch size as SVG
 //	go run ./bench launch              time what one kernel launch costs the calling thread

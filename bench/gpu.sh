@@ -28,8 +28,9 @@
 #               bench, single             the benchmark on the set, and on the master alone
 #               spread                    twenty runs of the rows in one process, on the set
 #               pair                      the tables of the set: fixed cost of a divided call, speed-up by batch size, and
-#                                         scaling.svg, the drawing of the latter
-#               studies                   the benchmark on the master, and its tables: batch sizes, scenes, builds
+#                                         scaling.svg, the drawing of the latter; sums on grids, and paths
+#               studies                   the benchmark on the master, and its tables: batch sizes, scenes, builds, sums on
+#                                         grids, and paths
 #               launch                    the cost of a launch
 #               sanitize                  small tests of every kernel under the four tools of compute-sanitizer, each in a
 #                                         process of its own on the last device of LIST; only when it is asked for
@@ -154,10 +155,10 @@ step() {
         ;;
     spread) "$bin/bench" --devices "$devices" --require-devices 2 --runs 20 --json "$out/bench_spread.json" ;;
     pair)
-        "$bin/bench" --devices "$devices" --require-devices 2 --study dispatch,scaling --json "$out/bench_pair.json" || return
+        "$bin/bench" --devices "$devices" --require-devices 2 --accum-sweep --study dispatch,scaling,grids --json "$out/bench_pair.json" || return
         "$bin/bench" plot "$out/bench_pair.json" >"$out/scaling.svg"
         ;;
-    studies) "$bin/bench" --devices "${devices%%,*}" --study batches,geometry,builds ${mesh:+--mesh "$mesh"} --json "$out/bench_studies.json" ;;
+    studies) "$bin/bench" --devices "${devices%%,*}" --accum-sweep --study batches,geometry,builds,grids ${mesh:+--mesh "$mesh"} --json "$out/bench_studies.json" ;;
     launch) launch ;;
     sanitize) sanitize | tee "$out/sanitize_table.txt" && grep -q ' ok, ' "$out/sanitize_table.txt" && ! grep -q FAILED "$out/sanitize_table.txt" ;;
     *) echo "unknown step $1" >&2 && return 2 ;;

@@ -65,7 +65,8 @@ options:
   --study LIST|all                  then make tables, on the master: geometry (tracers on several scenes), batches (cost per
                                     launch and per ray) and builds (of search structures, and refits); on the set, and on
                                     one device not at all: dispatch (what dividing a call costs) and scaling (speed-up by
-                                    batch size, which bench plot draws)
+                                    batch size, which bench plot draws); on the master and on the set: grids (sums on
+                                    grids, and paths)
   --mesh FILE                       a scanned mesh for the studies geometry and builds, .obj, .ply or .stl
   --json PATH                       write the record, - is standard output
   --pin PATH                        write the column digests of this run, merged into the committed ones; only after

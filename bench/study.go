@@ -21,9 +21,10 @@ const (
 	studyBuilds   = "builds"
 	studyDispatch = "dispatch"
 	studyScaling  = "scaling"
+	studyGrids    = "grids"
 )
 
-var allStudies = []string{studyBatches, studyGeometry, studyBuilds, studyDispatch, studyScaling}
+var allStudies = []string{studyBatches, studyGeometry, studyBuilds, studyDispatch, studyScaling, studyGrids}
 
 // studyList is the value of --study.
 type studyList []string
@@ -94,6 +95,8 @@ func (r *run) study(name string) error {
 		tables, err = r.dispatchStudy()
 	case studyScaling:
 		tables, err = r.scalingStudy()
+	case studyGrids:
+		tables, err = r.gridStudy()
 	}
 	if err != nil {
 		return fmt.Errorf("study %s: %w", name, err)
