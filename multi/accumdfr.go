@@ -16,10 +16,14 @@ import (
 // Options.MinLanesPerDevice. Offload is refused: the result is one grid. The call returns
 // when the work is enqueued on the caller's stream.
 //
-// Cost, per remote device with lanes: a fill and the launches of scene.AccumDfrDirect, three
-// event operations, and one launch on the master that adds 48 bytes per cell, after one
-// copy of them with the Copy and two with the Host transport. No wait, and no driver
-// allocation once the pools are warm.
+// Cost, for accumulators of up to 256 KiB, or 5460 cells, with the Direct transport and
+// without a budget: the launches of scene.AccumDfrDirect on every device without the fill,
+// two event operations per remote and one in all, and one launch that sums the accumulators
+// of all devices, which up to 4096 cells reads the result out, too. Each device keeps 1 MiB
+// for them until the set is closed. Larger ones are leased, a fill and two event operations
+// more per remote, and with the Copy and Host transports copied, once or twice, and added by
+// a launch each. A mask adds two event operations. No wait, and no driver allocation once the
+// pools are warm.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrDirectOptions, opts ...scene.CallOption) (*scene.DfrAccum, error) {
 	o := dfrDirectOperation(grid.Cells(), tableBytes(states, opt.Materials))
 	return askGrid(ctx, s, o, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {

@@ -37,6 +37,9 @@ func (o gridOperation) with(in, out int64) chunked.Op {
 	return chunked.Op{Key: o.key, Family: o.key, Class: chunked.GridReduce, In: in, Scratch: out, Grid: o.grid}
 }
 
+// unallocated leaves the memory of a result to the time when there is a plan.
+var unallocated = []scene.CallOption{scene.Unallocated()}
+
 // askGrid prepares an accumulation on the master and runs it as planned.
 func askGrid[R any](ctx context.Context, s *Scene, o gridOperation, opts []scene.CallOption,
 	prepare func(master *scene.Scene, opts []scene.CallOption) (*R, *scene.GridCall, error)) (*R, error) {
@@ -45,7 +48,11 @@ func askGrid[R any](ctx context.Context, s *Scene, o gridOperation, opts []scene
 		return nil, err
 	}
 	defer done()
-	r, call, err := prepare(s.master().scene, append(opts[:len(opts):len(opts)], scene.Unallocated()))
+	all := unallocated
+	if len(opts) > 0 {
+		all = append(opts[:len(opts):len(opts)], unallocated...)
+	}
+	r, call, err := prepare(s.master().scene, all)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +87,8 @@ func askGrid[R any](ctx context.Context, s *Scene, o gridOperation, opts []scene
 func (s *Scene) runGrid(ctx context.Context, call *scene.GridCall, plan *chunked.Plan, rec *recorder) error {
 	whole := plan.Kind.Whole() || call.Lanes == 0
 	if !whole {
-		if err := call.Cut(cuts(plan)); err != nil {
+		s.grid.cuts = appendCuts(s.grid.cuts[:0], plan)
+		if err := call.Cut(s.grid.cuts); err != nil {
 			return err
 		}
 	}
@@ -96,10 +104,9 @@ func (s *Scene) runGrid(ctx context.Context, call *scene.GridCall, plan *chunked
 	return nil
 }
 
-// cuts are the lanes at which the chunks of a plan begin, in ascending order: each shard
-// lies behind those of the devices before.
-func cuts(plan *chunked.Plan) []int64 {
-	at := make([]int64, 0, len(plan.Chunks))
+// appendCuts appends the lanes at which the chunks of a plan begin, in ascending order: each
+// shard lies behind those of the devices before.
+func appendCuts(at []int64, plan *chunked.Plan) []int64 {
 	for k, shard := range plan.Shards {
 		for begin := shard.Begin; begin < shard.End; begin += plan.ChunkRows[k] {
 			at = append(at, begin)
@@ -116,6 +123,9 @@ func (i *CallInfo) fillGrid(call *scene.GridCall, plan *chunked.Plan, took time.
 	i.MeasuredWireBytes = rowBytes(in) + widths(out)
 	i.HighWater = make([]int64, len(plan.Devices))
 	i.HighWater[0] = call.ResultBytes()
+	if !plan.Kind.Whole() && plan.Shards[0].Len() < plan.Rows && keeps(plan, call) {
+		i.HighWater[0] += acc
+	}
 	copied := plan.Transport == chunked.Copy || plan.Transport == chunked.Host
 	for k := 1; k < len(plan.Shards); k++ {
 		n := plan.Shards[k].Len()

@@ -9,10 +9,10 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// gridExecution carries out the plan of one accumulation: every device with lanes sets an
-// accumulator to zero and adds its chunks to it, in ascending order on one stream; the
-// accumulators are added on the master, which reads the result out once. All of it are
-// sums of integers, so that the plan leaves no trace in the result.
+// gridExecution carries out the plan of one accumulation: every device with lanes adds its
+// chunks to an accumulator of no lanes, in ascending order on one stream; the master sums the
+// accumulators and reads the result out once. All of it are sums of integers, so that the
+// plan leaves no trace in the result.
 type gridExecution struct {
 	s    *Scene
 	ctx  context.Context
@@ -20,47 +20,64 @@ type gridExecution struct {
 	plan *chunked.Plan
 	info *recorder // nil: nobody wants to know
 
-	in, out []scene.RowColumn // of the call, as far as it has them
-	parts   []gridPart        // by position
-	arrival cuda.Slice[uint8] // on the master: an accumulator that was copied; not for Direct
+	in, out []scene.RowColumn   // of the call, as far as it has them
+	parts   []gridPart          // by position
+	sums    []cuda.Slice[uint8] // accumulators whose sum the result is
+	arrival cuda.Slice[uint8]   // on the master: an accumulator that was copied; not for Direct
+	remotes bool                // some have lanes
+	keeps   bool                // accumulators are those of the devices
+	reads   bool                // lanes have inputs on the master
+	inside  bool                // the master's context is current
+	scope   cuda.Scope          // then
+	cuts    []int64             // for runGrid
 }
 
-// gridPart is what one device does in a call. The master's accumulator is that of the call.
+// gridPart is what one device does in a call.
 type gridPart struct {
 	r        *replica
-	chunks   []chunked.Chunk // ascending
-	acc      cuda.Slice[uint8]
+	exchange *exchange
+	chunks   int
+	last     chunked.Chunk     // of them
+	acc      cuda.Slice[uint8] // of the master the call's, if it is not the device's
+	dirty    cuda.Slice[uint8] // memory that has to be zero before the first chunk
+	leased   bool              // acc is of the pool
+	waits    bool              // for the end of the last call, which used the same memory
 	memory   cuda.Slice[uint8] // of the slot
 	slot     slot              // copied inputs and outputs; not for Direct
 	entered  bool              // something was enqueued
-	exchange *exchange         // of a remote
 }
 
 // accumulate enqueues the work of a plan. When it returns, the caller's stream is behind
 // all of it, also after a failure.
 func (s *Scene) accumulate(ctx context.Context, call *scene.GridCall, plan *chunked.Plan, info *recorder) error {
 	s.executions.Add(1)
-	x := &gridExecution{s: s, ctx: ctx, call: call, plan: plan, info: info}
-	return x.run()
+	x := &s.grid
+	*x = gridExecution{s: s, ctx: ctx, call: call, plan: plan, info: info, parts: x.parts, sums: x.sums, cuts: x.cuts}
+	err := x.run()
+	// Lists serve the next call, but refer to nothing of this one.
+	clear(x.parts)
+	clear(x.sums)
+	*x = gridExecution{parts: x.parts[:0], sums: x.sums[:0], cuts: x.cuts}
+	return err
 }
 
 func (x *gridExecution) run() (err error) {
 	m := x.s.master()
-	sc, err := m.ctx.Enter()
-	if err != nil {
-		return m.fail("making its context current", err)
-	}
 	defer func() {
-		if e := sc.Exit(); err == nil {
+		if !x.inside {
+			return
+		}
+		if e := x.scope.Exit(); err == nil {
 			err = m.fail("restoring the current context", e)
 		}
 	}()
 	defer func() { err = x.release(err) }()
+	x.scan()
 	if err := x.prepare(); err != nil {
 		return err
 	}
-	if err := x.call.Stream.Record(m.entry); err != nil {
-		return m.fail("recording the entry event", err)
+	if err := m.fail("ordering the call behind the one before", x.follow()); err != nil {
+		return err
 	}
 	// Remotes come first in the plan's order: what they have done has still to reach the
 	// master, which meanwhile is busy with its own lanes.
@@ -76,59 +93,91 @@ func (x *gridExecution) run() (err error) {
 	return x.collect()
 }
 
-// prepare makes streams and events that are missing, and leases memory.
-func (x *gridExecution) prepare() error {
-	m := x.s.master()
+// master makes the context of the master current until the end of the call, when it is
+// first needed: the remotes, whose results have the longest way, do not wait for that.
+func (x *gridExecution) master() (cuda.Scope, error) {
+	if x.inside {
+		return x.scope, nil
+	}
+	sc, err := x.s.master().ctx.Enter()
+	x.scope, x.inside = sc, err == nil
+	return sc, err
+}
+
+// scan lists what the devices have to do.
+func (x *gridExecution) scan() {
 	in, out := x.call.Columns()
 	x.in, x.out = given(in), given(out)
-	x.parts = make([]gridPart, len(x.s.replicas))
-	for k, r := range x.s.replicas {
-		x.parts[k].r = r
+	x.reads = wholeBytes(x.in)+rowBytes(x.in)+widths(x.out) > 0
+	for _, r := range x.s.replicas {
+		x.parts = append(x.parts, gridPart{r: r})
 	}
 	for _, c := range x.plan.Chunks {
 		p := &x.parts[c.Position]
-		p.chunks = append(p.chunks, c)
+		p.chunks++
+		p.last = c
+		x.remotes = x.remotes || c.Position > 0
 	}
-	if err := m.fail("creating an event", one(m.ctx, &m.entry)); err != nil {
+	x.keeps = x.remotes && keeps(x.plan, x.call)
+}
+
+// prepare makes streams and events that are missing, and leases memory.
+func (x *gridExecution) prepare() error {
+	m := &x.parts[0]
+	if err := m.r.fail("allocating its accumulator", x.prepareMaster(m)); err != nil {
 		return err
 	}
-	x.parts[0].acc = x.call.Accumulator()
-	if err := m.fail("zeroing its accumulator", x.call.Zero(m.scene, x.call.Stream, x.parts[0].acc)); err != nil {
-		return err
-	}
-	remotes := false
 	for k := range x.parts[1:] {
 		p := &x.parts[k+1]
-		if len(p.chunks) == 0 {
+		if p.chunks == 0 {
 			continue
 		}
-		remotes = true
 		if err := p.r.fail("allocating its accumulator", x.lease(p)); err != nil {
 			return err
 		}
 	}
-	if !remotes || x.plan.Transport == chunked.Direct {
+	if !x.remotes || x.plan.Transport == chunked.Direct {
 		return nil
 	}
 	var err error
-	x.arrival, err = cuda.PoolAlloc[uint8](m.ctx.Pool(), x.call.Stream, int(x.call.AccumulatorBytes()))
-	return m.fail("allocating a place for accumulators", err)
+	x.arrival, err = cuda.PoolAlloc[uint8](m.r.ctx.Pool(), x.call.Stream, int(x.call.AccumulatorBytes()))
+	return m.r.fail("allocating a place for accumulators", err)
+}
+
+func (x *gridExecution) prepareMaster(p *gridPart) error {
+	if !x.remotes {
+		p.acc = x.call.Accumulator()
+		p.dirty = p.acc
+		return nil
+	}
+	p.exchange = p.r.exchanged()
+	if err := one(p.r.ctx, &p.exchange.done); err != nil {
+		return err
+	}
+	if x.keeps {
+		p.exchange.turnTo(x.call.AccumulatorBytes())
+		return p.keep(p.exchange, x.call.AccumulatorBytes())
+	}
+	p.acc = x.call.Accumulator()
+	p.dirty = p.acc
+	return nil
 }
 
 // lease allocates what a remote needs.
 func (x *gridExecution) lease(p *gridPart) (err error) {
 	r, m := p.r, x.s.master()
-	if r.exchange == nil {
-		r.exchange = &exchange{}
-	}
-	p.exchange = r.exchange
+	p.exchange = r.exchanged()
 	if err := p.exchange.prepare(r, m, x.plan.Transport); err != nil {
 		return err
 	}
 	p.entered = true // the pool may make its stream wait
+	if x.keeps {
+		return p.keep(m.exchange, x.call.AccumulatorBytes())
+	}
 	if p.acc, err = cuda.PoolAlloc[uint8](r.ctx.Pool(), r.stream, int(x.call.AccumulatorBytes())); err != nil {
 		return err
 	}
+	p.dirty, p.leased = p.acc, true
 	if x.plan.Transport == chunked.Direct {
 		return nil
 	}
@@ -164,18 +213,48 @@ func (p *gridPart) cut(in, out []scene.RowColumn, rows int64) (err error) {
 	return err
 }
 
+// follow puts the caller's stream behind the last call on another one, so that the end of a
+// call is behind all calls before, and marks the point from which on inputs are there.
+func (x *gridExecution) follow() error {
+	e, st := x.parts[0].exchange, x.call.Stream
+	if !x.remotes || e.last == st && !x.reads {
+		return nil
+	}
+	sc, err := x.master()
+	if err != nil {
+		return err
+	}
+	if e.last != st {
+		if err := sc.Wait(st, e.done); err != nil {
+			return err
+		}
+	}
+	if !x.reads {
+		return nil
+	}
+	return sc.Record(st, e.done)
+}
+
 // submit enqueues a chunk.
 func (x *gridExecution) submit(p *gridPart, c chunked.Chunk) (err error) {
-	in, err := rows(x.in, c.Begin-x.plan.Begin, c.Len())
-	if err != nil {
-		return err
-	}
-	out, err := rows(x.out, c.Begin-x.plan.Begin, c.Len())
-	if err != nil {
-		return err
+	in, out := x.in, x.out
+	if x.reads {
+		if in, err = rows(x.in, c.Begin-x.plan.Begin, c.Len()); err != nil {
+			return err
+		}
+		if out, err = rows(x.out, c.Begin-x.plan.Begin, c.Len()); err != nil {
+			return err
+		}
 	}
 	if c.Position == 0 {
-		return x.launch(p, c, x.call.Stream, in, out)
+		sc, err := x.master()
+		if err != nil {
+			return err
+		}
+		if err := p.clear(x.call.Stream); err != nil {
+			return err
+		}
+		return x.launch(sc, p, c, x.call.Stream, in, out)
 	}
 	sc, err := p.r.ctx.Enter()
 	if err != nil {
@@ -183,28 +262,44 @@ func (x *gridExecution) submit(p *gridPart, c chunked.Chunk) (err error) {
 	}
 	defer func() { err = firstError([]error{err, sc.Exit()}) }()
 	st := p.r.stream
-	if c.Seq == 0 {
-		if err := st.Wait(x.s.master().entry); err != nil {
+	// Without inputs, in memory that nobody reads, a remote depends on nobody.
+	if c.Seq == 0 && (x.reads || p.waits) {
+		if err := sc.Wait(st, x.parts[0].exchange.done); err != nil {
 			return err
 		}
-		if err := x.call.Zero(p.r.scene, st, p.acc); err != nil {
-			return err
-		}
+	}
+	if err := p.clear(st); err != nil {
+		return err
 	}
 	if x.plan.Transport == chunked.Direct {
-		return x.launch(p, c, st, in, out)
+		err = x.launch(sc, p, c, st, in, out)
+	} else {
+		err = x.copied(sc, p, c, in, out)
 	}
-	return x.copied(p, c, in, out)
+	if err != nil || c != p.last {
+		return err
+	}
+	return sc.Record(st, p.exchange.done)
 }
 
-func (x *gridExecution) launch(p *gridPart, c chunked.Chunk, st *cuda.Stream, in, out []scene.RowColumn) error {
+// clear enqueues that the accumulator has no lanes, where that is not known.
+func (p *gridPart) clear(st *cuda.Stream) error {
+	if p.dirty.IsNil() {
+		return nil
+	}
+	err := cuda.Fill32(st, p.dirty, 0)
+	p.dirty = cuda.Slice[uint8]{}
+	return err
+}
+
+func (x *gridExecution) launch(sc cuda.Scope, p *gridPart, c chunked.Chunk, st *cuda.Stream, in, out []scene.RowColumn) error {
 	mark := x.info.begin(c, traverse, st)
-	return mark.end(x.call.Accumulate(p.r.scene, st, in, out, p.acc, c.Begin, c.Len()))
+	return mark.end(x.call.Accumulate(sc, p.r.scene, st, in, out, p.acc, c.Begin, c.Len()))
 }
 
 // copied accumulates copies of the rows in the only slot of the remote: copies take a
 // fraction of the time of the rows, and lanes have none.
-func (x *gridExecution) copied(p *gridPart, c chunked.Chunk, in, out []scene.RowColumn) error {
+func (x *gridExecution) copied(sc cuda.Scope, p *gridPart, c chunked.Chunk, in, out []scene.RowColumn) error {
 	st := p.r.stream
 	here := slot{}
 	var err error
@@ -229,7 +324,7 @@ func (x *gridExecution) copied(p *gridPart, c chunked.Chunk, in, out []scene.Row
 	if err := mark.end(err); err != nil {
 		return err
 	}
-	if err := x.launch(p, c, st, here.in, here.out); err != nil {
+	if err := x.launch(sc, p, c, st, here.in, here.out); err != nil {
 		return err
 	}
 	if widths(here.out) == 0 {
@@ -242,48 +337,86 @@ func (x *gridExecution) copied(p *gridPart, c chunked.Chunk, in, out []scene.Row
 	return mark.end(copyColumns(st, out, here.out, false))
 }
 
-// collect adds the accumulators of the remotes to the master's and enqueues the result.
+// collect enqueues the result from the accumulators of all devices.
 func (x *gridExecution) collect() error {
-	m, st := x.s.master(), x.call.Stream
+	m, st := &x.parts[0], x.call.Stream
+	sc, err := x.master()
+	if err != nil {
+		return m.r.fail("making its context current", err)
+	}
+	direct := x.plan.Transport == chunked.Direct
+	if m.chunks > 0 || !direct {
+		if err := m.r.fail("zeroing its accumulator", m.clear(st)); err != nil { // which has no lanes
+			return err
+		}
+		x.sums = append(x.sums, m.acc)
+	}
 	for k := range x.parts[1:] {
 		p := &x.parts[k+1]
-		if len(p.chunks) == 0 {
+		if p.chunks == 0 {
 			continue
 		}
-		last := p.chunks[len(p.chunks)-1]
-		acc, err := x.arrive(p)
-		if err != nil {
-			return p.r.failChunk("sending its accumulator", last, err)
+		if err := p.r.failChunk("sending its accumulator", p.last, x.arrive(sc, p)); err != nil {
+			return err
 		}
-		mark := x.info.begin(last, finalize, st)
-		if err := mark.end(x.call.Add(st, x.parts[0].acc, acc)); err != nil {
-			return m.failChunk("adding an accumulator", last, err)
+		if direct {
+			x.sums = append(x.sums, p.acc)
+			continue
+		}
+		mark := x.info.begin(p.last, finalize, st)
+		if err := mark.end(x.call.Add(sc, st, m.acc, x.arrival)); err != nil {
+			return m.r.failChunk("adding an accumulator", p.last, err)
 		}
 	}
-	return m.fail("finishing the grid", x.call.Finish(x.parts[0].acc))
+	if err := m.r.fail("finishing the grid", x.finish(sc, direct)); err != nil {
+		return err
+	}
+	if x.keeps {
+		for k := range x.parts {
+			if p := &x.parts[k]; p.exchange != nil {
+				p.exchange.used = !p.dirty.IsNil() // of a master without lanes
+			}
+		}
+	}
+	return nil
 }
 
-// arrive puts the caller's stream behind the work of a remote and brings its accumulator
-// to where the master reads it.
-func (x *gridExecution) arrive(p *gridPart) (cuda.Slice[uint8], error) {
+// finish enqueues the result from the sums. Where that adds the accumulators of remotes, it
+// is the end of their chunks.
+func (x *gridExecution) finish(sc cuda.Scope, adds bool) error {
+	var marks []mark
+	if adds && x.info != nil {
+		for _, p := range x.parts[1:] {
+			if p.chunks > 0 {
+				marks = append(marks, x.info.begin(p.last, finalize, x.call.Stream))
+			}
+		}
+	}
+	err := x.call.Collect(sc, x.sums, x.keeps)
+	for _, mark := range marks {
+		err = mark.end(err)
+	}
+	return err
+}
+
+// arrive puts the caller's stream behind the work of a remote, and copies its accumulator
+// where the master cannot read it.
+func (x *gridExecution) arrive(sc cuda.Scope, p *gridPart) error {
 	st, e := x.call.Stream, p.exchange
 	if x.plan.Transport == chunked.Host {
-		return x.arrival, e.accumulator(p.r.stream, st, x.arrival, p.acc)
+		return e.accumulator(p.r.stream, st, x.arrival, p.acc)
 	}
-	if err := p.r.stream.Record(e.done); err != nil {
-		return p.acc, err
+	if err := sc.Wait(st, e.done); err != nil || x.plan.Transport == chunked.Direct {
+		return err
 	}
-	if err := st.Wait(e.done); err != nil || x.plan.Transport == chunked.Direct {
-		return p.acc, err
-	}
-	return x.arrival, cuda.CopyAsync(st, x.arrival, p.acc)
+	return cuda.CopyAsync(st, x.arrival, p.acc)
 }
 
 // release ends the call: after a failure the caller's stream is put behind everything that
 // was enqueued and the host waits for it; in any case memory is given back behind what uses
 // it.
 func (x *gridExecution) release(err error) error {
-	m := x.s.master()
+	m, st := x.s.master(), x.call.Stream
 	remotes := slices.ContainsFunc(x.parts, func(p gridPart) bool { return p.entered })
 	if err != nil {
 		for k := range x.parts {
@@ -293,27 +426,41 @@ func (x *gridExecution) release(err error) error {
 	// The master may read accumulators of remotes until here.
 	read := error(nil)
 	if remotes {
-		read = x.call.Stream.Record(m.entry) // for which nobody waits any more
+		read = x.leave()
 	}
 	for k := range x.parts {
 		p := &x.parts[k]
 		if p.entered && p.r.ctx.Lost() == nil {
 			e := read
-			if e == nil {
-				e = p.r.stream.Wait(m.entry)
+			if e == nil && p.leased {
+				e = p.r.stream.Wait(m.exchange.done)
 			}
 			if e != nil { // a stream that is known to be idle needs no edge
-				err = attach(attach(err, p.r.fail("waiting for the master", e)), x.call.Stream.Synchronize(context.Background()))
+				err = attach(attach(err, p.r.fail("waiting for the master", e)), st.Synchronize(context.Background()))
 			}
 		}
 		for _, memory := range []cuda.Slice[uint8]{p.memory, p.acc} {
-			if k > 0 && !memory.IsNil() {
+			if p.leased && !memory.IsNil() {
 				err = attach(err, p.r.fail("freeing its accumulator", cuda.PoolFree(p.r.ctx.Pool(), p.r.stream, memory)))
 			}
 		}
 	}
 	if !x.arrival.IsNil() {
-		err = attach(err, m.fail("freeing a place for accumulators", cuda.PoolFree(m.ctx.Pool(), x.call.Stream, x.arrival)))
+		err = attach(err, m.fail("freeing a place for accumulators", cuda.PoolFree(m.ctx.Pool(), st, x.arrival)))
+	}
+	return err
+}
+
+// leave marks the end of the call.
+func (x *gridExecution) leave() error {
+	e := x.parts[0].exchange
+	e.last = nil
+	sc, err := x.master()
+	if err == nil {
+		err = sc.Record(x.call.Stream, e.done)
+	}
+	if err == nil {
+		e.last = x.call.Stream
 	}
 	return err
 }

@@ -13,7 +13,22 @@ import (
 // is first needed and kept: a wait captures the recording of its event when it is enqueued,
 // and calls submit one after the other.
 type exchange struct {
-	done *cuda.Event // the remote's stream has come so far
+	// done is how far the stream of the device has come: of a remote, with its lanes; of the
+	// master the stream of the caller, at the end of a call, and where lanes have inputs,
+	// also at its beginning. last is that stream.
+	done *cuda.Event
+	last *cuda.Stream
+
+	// sums is for accumulators of up to keptBytes, which the Direct transport does not
+	// lease. Calls take one piece after the other, at from the beginning in every lap, and
+	// the kernel on the master that reads a piece clears it, so that there are no lanes in
+	// what is ahead; used says that this is not known. The lap and the place in it are the
+	// master's; a remote remembers the lap of its last call.
+	sums cuda.Slice[uint8]
+	used bool
+	lap  int
+	at   int64
+	read *cuda.Event // done of the master
 
 	// Of the Host transport. up is a stream of the master, the other side is the remote's
 	// stream. One buffer in each direction is enough for work that takes longer than its
@@ -23,6 +38,55 @@ type exchange struct {
 	sent, landed   *cuda.Event // outputs are in host memory, and have left it
 	end            *cuda.Event // of up, in a call that failed
 	in, out        *cuda.Pinned[uint8]
+}
+
+// Accumulators of up to keptBytes, in which there is room for 5460 cells of AccumDfrDirect,
+// take less time to add up than to lease and clear. Every device keeps keptLap for them: a
+// remote has to wait for what the master has read once in several calls.
+const (
+	keptBytes = 256 << 10
+	keptLap   = 4 * keptBytes
+)
+
+// keeps reports whether the accumulators of a call that is divided are those of the devices.
+// What they keep is not given back, so that it is not for calls with a budget.
+func keeps(p *chunked.Plan, call *scene.GridCall) bool {
+	return p.Transport == chunked.Direct && p.Budget == 0 && call.AccumulatorBytes() <= keptBytes
+}
+
+// exchanged is the exchange of the device.
+func (r *replica) exchanged() *exchange {
+	if r.exchange == nil {
+		r.exchange = &exchange{}
+	}
+	return r.exchange
+}
+
+// turnTo goes on, on the master, to a piece for an accumulator.
+func (e *exchange) turnTo(bytes int64) {
+	if e.at += aligned(bytes); e.lap == 0 || e.at > keptLap {
+		e.lap++
+		e.at = aligned(bytes)
+	}
+}
+
+// keep takes the piece that the master has turned to for the accumulator.
+func (p *gridPart) keep(master *exchange, bytes int64) (err error) {
+	e := p.exchange
+	if e.sums.IsNil() {
+		if e.sums, err = cuda.Alloc[uint8](p.r.ctx, keptLap); err != nil {
+			return err
+		}
+		e.used, e.read = true, master.done
+	}
+	if e.used {
+		p.dirty = e.sums
+	}
+	p.waits = e.used || e.lap != master.lap
+	e.used, e.lap = true, master.lap
+	begin := master.at - aligned(bytes)
+	p.acc, err = e.sums.Sub(int(begin), int(begin+bytes))
+	return err
 }
 
 // prepare makes what a transport needs and does not exist yet.
@@ -53,7 +117,7 @@ func (e *exchange) exitOf(st *cuda.Stream) *cuda.Event {
 func (e *exchange) toRemote(x *gridExecution, st *cuda.Stream, c chunked.Chunk, to, from []scene.RowColumn) error {
 	whole := int64(0)
 	if c.Seq == 0 {
-		if err := e.up.Wait(x.s.master().entry); err != nil {
+		if err := e.up.Wait(x.s.master().exchange.done); err != nil {
 			return err
 		}
 		whole = wholeBytes(from)
@@ -137,6 +201,9 @@ func (e *exchange) close(r *replica) error {
 		return nil
 	}
 	var errs []error
+	if !e.sums.IsNil() {
+		errs = append(errs, e.read.Synchronize(context.Background()), cuda.Free(e.sums))
+	}
 	if e.up != nil { // its memory must not be freed under a copy
 		errs = append(errs, e.up.Synchronize(context.Background()), r.stream.Synchronize(context.Background()), e.up.Close())
 	}

@@ -12,19 +12,22 @@ const (
 // plans are the last ones that BuildPlan made, by all that they depend on. The holder of
 // the turn uses them.
 type plans struct {
-	known [rememberedPlans]planned
-	next  int
+	known []planned
+	last  int // of them, the one that was used
+	next  int // to be replaced
 }
 
 type planned struct {
 	in   chunked.Input
-	plan *chunked.Plan // nil: none
+	plan *chunked.Plan
 }
 
 // build is BuildPlan. The plan must not be changed.
 func (p *plans) build(in *chunked.Input) (*chunked.Plan, error) {
 	for i := range p.known {
-		if k := &p.known[i]; k.plan != nil && k.in.Same(in) {
+		at := (p.last + i) % len(p.known) // most often, that of the last call
+		if k := &p.known[at]; k.in.Same(in) {
+			p.last = at
 			return k.plan, nil
 		}
 	}
@@ -32,9 +35,15 @@ func (p *plans) build(in *chunked.Input) (*chunked.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(plan.Chunks) <= rememberedChunks {
-		p.known[p.next] = planned{in.Clone(), &plan}
-		p.next = (p.next + 1) % rememberedPlans
+	if len(plan.Chunks) > rememberedChunks {
+		return &plan, nil
+	}
+	p.last = p.next
+	p.next = (p.next + 1) % rememberedPlans
+	if k := (planned{in.Clone(), &plan}); p.last == len(p.known) {
+		p.known = append(p.known, k)
+	} else {
+		p.known[p.last] = k
 	}
 	return &plan, nil
 }

@@ -1,6 +1,7 @@
 package multi
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -61,6 +62,20 @@ func (x *brokenGrid) close(t testing.TB) {
 	require.NoError(t, x.ledger.Check())
 }
 
+// requireCleared requires that there are no lanes in what devices keep, where they say so.
+func (x *brokenGrid) requireCleared(t testing.TB, what string) {
+	t.Helper()
+	require.NoError(t, x.Stream().Synchronize(bg)) // where they are read
+	for k, r := range x.replicas {
+		if r.exchange.used {
+			continue
+		}
+		kept, err := cuda.Download(bg, r.scene.Stream(), r.exchange.sums)
+		require.NoError(t, err)
+		require.Empty(t, bytes.Trim(kept, "\x00"), "%s: device %d", what, k)
+	}
+}
+
 // Whatever call of whichever device fails during an accumulation, the first error is kept
 // and names the device, nothing is left behind, and the set works on.
 func TestMultiGridFaults(t *testing.T) {
@@ -73,7 +88,7 @@ func TestMultiGridFaults(t *testing.T) {
 		for _, x.transport = range []chunked.Transport{chunked.Direct, chunked.Copy, chunked.Host} {
 			x.opts.ChunkRays = int64(i) // with and without
 			for device := range 2 {
-				for k := 1; ; k += 3 {
+				for k := 1; ; k++ {
 					what := fmt.Sprintf("%s, %v, device %d, call %d", a.name, x.transport, device, k)
 					before := poolUse(x.Scene)
 					x.fault.FailDevice(cuapi.Device(device), k, cuapi.ErrorInvalidValue)
@@ -89,15 +104,37 @@ func TestMultiGridFaults(t *testing.T) {
 					}
 					require.Equal(t, before, poolUse(x.Scene), what)
 					require.True(t, x.IsReady(), what)
+					x.requireCleared(t, what)
 					if !fired {
 						break
 					}
 				}
 			}
 			require.Equal(t, x.want[i], a.answer(t, x.Scene, x.tables, nil), "%s, %v", a.name, x.transport)
+			if x.transport == chunked.Direct {
+				for _, r := range x.replicas {
+					require.False(t, r.exchange.used, "%s: a call that works leaves what it used without lanes", a.name)
+				}
+			}
 		}
 	}
-	require.Len(t, failed, 3*3*2, "every operation fails on both devices by every transport")
+	require.Len(t, failed, 4*3*2, "every operation fails on both devices by every transport")
+	x.close(t)
+}
+
+// A master that has lanes of a call that failed, and none in the next one, does not take
+// them for none.
+func TestMultiGridFailureBeforeAMasterWithoutLanes(t *testing.T) {
+	x := newBrokenGrid(t)
+	require.NoError(t, x.fault.FailCall("LaunchKernel", 3, cuapi.ErrorInvalidValue)) // that of the result
+	_, err := x.all[0].ask(bg, x.Scene, x.tables, nil)
+	require.ErrorIs(t, err, cuapi.ErrorInvalidValue)
+	x.fault.Reset()
+	for _, x.opts.Weights = range [][]float64{{0, 1}, {1, 1}, {1, 1}} {
+		require.Equal(t, x.want[0], x.all[0].answer(t, x.Scene, x.tables, nil))
+		x.requireCleared(t, "")
+	}
+	require.False(t, x.master().exchange.used)
 	x.close(t)
 }
 

@@ -38,6 +38,7 @@ type Scene struct {
 
 	split    splits // weights that calibrations chose
 	plans    plans  // of accumulations
+	grid     gridExecution
 	turn     turn
 	closed   atomic.Bool
 	closeErr error // of the first Close; guarded by turn
@@ -52,7 +53,7 @@ type replica struct {
 	// stream is where a remote searches: the stream of its scene, so that searches
 	// and changes of the scene are in order by themselves.
 	stream *cuda.Stream
-	// Of a remote, once they were needed: by rows, and by accumulations.
+	// Once they were needed: by rows, of a remote, and by accumulations.
 	pipe     *pipe
 	exchange *exchange
 

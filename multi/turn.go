@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -18,34 +19,60 @@ var ErrReentrant = errors.New("multi: the scene was called from the consumer of 
 // asked. No lock is held while a call has its turn; waiting for it respects
 // the context.
 type turn struct {
-	mu   sync.Mutex
-	tail chan struct{} // closed when the last call in the queue is done
+	mu    sync.Mutex
+	taken bool
+	queue []chan struct{} // of calls that wait, each closed when it has the turn
+	end   func()          // done, as a value that is made once
 
 	lent atomic.Int64 // goroutine that runs the consumer of the call; 0: none does
 }
 
-// take waits for the caller's turn and returns the function that ends it.
+// take waits for the caller's turn and returns the function that ends it. It allocates
+// nothing when nobody else has the turn.
 func (t *turn) take(ctx context.Context) (done func(), err error) {
 	if g := t.lent.Load(); g != 0 && (ctx.Value(t) != nil || g == goroutine()) {
 		return nil, ErrReentrant // it would wait for itself
 	}
-	mine := make(chan struct{})
 	t.mu.Lock()
-	prev := t.tail
-	t.tail = mine
-	t.mu.Unlock()
-	done = func() { close(mine) }
-	if prev == nil {
+	if t.end == nil {
+		t.end = t.done
+	}
+	done = t.end
+	if !t.taken {
+		t.taken = true
+		t.mu.Unlock()
 		return done, nil
 	}
+	mine := make(chan struct{})
+	t.queue = append(t.queue, mine)
+	t.mu.Unlock()
 	select {
-	case <-prev:
+	case <-mine:
 		return done, nil
 	case <-ctx.Done():
-		// The place in the queue is taken: pass the turn on when it comes.
-		go func() { <-prev; close(mine) }()
-		return nil, context.Cause(ctx)
 	}
+	t.mu.Lock()
+	i := slices.Index(t.queue, mine)
+	if i >= 0 {
+		t.queue = slices.Delete(t.queue, i, i+1)
+	}
+	t.mu.Unlock()
+	if i < 0 { // it had the turn in the meantime
+		done()
+	}
+	return nil, context.Cause(ctx)
+}
+
+// done passes the turn on.
+func (t *turn) done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queue) == 0 {
+		t.taken = false
+		return
+	}
+	close(t.queue[0])
+	t.queue = slices.Delete(t.queue, 0, 1)
 }
 
 // lend marks what runs until leave, on this goroutine and under the context, as the

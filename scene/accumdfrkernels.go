@@ -52,18 +52,25 @@ type accumDfrParams struct {
 	Readout     dfrReadout
 }
 
+type sumDfrParams struct {
+	Words   uint64
+	Readout dfrReadout
+	Parts   accumulators
+}
+
 // Kernels of ptx/kernels/accumdfr.cu.
 var (
 	accumDfrCellsKernel    = ptx.Entry[accumDfrParams]{Module: "accumdfr", Name: "accum_dfr_cells"}
 	accumDfrAzimuthsKernel = ptx.Entry[accumDfrParams]{Module: "accumdfr", Name: "accum_dfr_azimuths"}
 	readDfrKernel          = ptx.Entry[dfrReadout]{Module: "accumdfr", Name: "read_dfr"}
+	sumDfrKernel           = ptx.Entry[sumDfrParams]{Module: "accumdfr", Name: "sum_dfr"}
 )
 
 // accumDfrKernels are loaded by the first AccumDfrDirect.
 type accumDfrKernels struct {
-	module                *cuda.Module
-	cells, azimuths, read *cuda.Function
-	fanRounds             uint32 // see the constant; tests take few
+	module                     *cuda.Module
+	cells, azimuths, read, sum *cuda.Function
+	fanRounds                  uint32 // see the constant; tests take few
 }
 
 func loadAccumDfrKernels(c *cuda.Context) (*accumDfrKernels, error) {
@@ -73,7 +80,8 @@ func loadAccumDfrKernels(c *cuda.Context) (*accumDfrKernels, error) {
 		return nil, err
 	}
 	err = functions(k.module, map[string]**cuda.Function{
-		accumDfrCellsKernel.Name: &k.cells, accumDfrAzimuthsKernel.Name: &k.azimuths, readDfrKernel.Name: &k.read,
+		accumDfrCellsKernel.Name: &k.cells, accumDfrAzimuthsKernel.Name: &k.azimuths,
+		readDfrKernel.Name: &k.read, sumDfrKernel.Name: &k.sum,
 	})
 	if err != nil {
 		return nil, firstError(err, k.module.Close())

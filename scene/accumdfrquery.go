@@ -14,7 +14,7 @@ type dfrQuery struct {
 	grid    Grid
 	options DfrDirectOptions
 	total   int64 // lanes of the whole call
-	active  RowColumn
+	active  [1]RowColumn
 	to      *DfrAccum
 }
 
@@ -40,7 +40,7 @@ func (q *dfrQuery) terms() dfrTerms {
 
 func (q *dfrQuery) azimuths() bool { return q.options.KellerSamples > 0 }
 
-func (q *dfrQuery) columns() (in, out []RowColumn) { return []RowColumn{q.active}, nil }
+func (q *dfrQuery) columns() (in, out []RowColumn) { return q.active[:], nil }
 
 func (q *dfrQuery) accumulator() accumulatorSize { return dfrAccumulator(q.grid) }
 
@@ -243,7 +243,7 @@ func (q *dfrQuery) fused(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count 
 	if q.grid.Cells() > fusedCells || count > s.rowsPerLaunch || q.azimuths() {
 		return false, nil
 	}
-	p, err := q.params(s, q.active)
+	p, err := q.params(s, q.active[0])
 	if err != nil {
 		return true, err
 	}
@@ -258,4 +258,18 @@ func (q *dfrQuery) fused(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count 
 		return true, err
 	}
 	return true, p.launch(s, sc, st, k.cells, begin, count)
+}
+
+// collect reads the result of a small grid in the launch that sums the accumulators.
+func (q *dfrQuery) collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8], clear bool) (bool, error) {
+	cells := q.grid.Cells()
+	if cells > fusedCells || cells >= s.rowsPerLaunch || len(parts) > sumParts {
+		return false, nil
+	}
+	k, err := s.accumDfrKernels()
+	if err != nil {
+		return true, err
+	}
+	p := sumDfrParams{Words: q.to.acc.Addr(), Readout: q.to.readout(), Parts: accumulatorsOf(parts, clear)}
+	return true, launchRows(sc, k.sum, st, cells+1, &p)
 }

@@ -250,7 +250,7 @@ func repeated(s scene.DfrStates, times int) (out scene.DfrStates) {
 }
 
 // coherentInPieces is a call that is cut anywhere, also several times in one cell, whose
-// pieces run in any order into two accumulators.
+// pieces run in any order into several accumulators, which the result clears.
 func (d *dfrScene) coherentInPieces(rng *rand.Rand, g scene.Grid, o scene.DfrCoherentOptions) coherentGrids {
 	d.Helper()
 	a, c, err := d.PrepareAccumDfrCoherentDirect(background, d.states, g, o, scene.Unallocated())
@@ -264,17 +264,19 @@ func (d *dfrScene) coherentInPieces(rng *rand.Rand, g scene.Grid, o scene.DfrCoh
 	require.NoError(d, c.Cut(at))
 	require.NoError(d, c.Allocate())
 	defer func() { require.NoError(d, a.Close()) }()
-	accs := []cuda.Slice[uint8]{c.Accumulator(), toDevice(d.rig, make([]uint8, c.AccumulatorBytes()))}
+	sc := d.rig.inside()
+	defer func() { require.NoError(d, sc.Exit()) }()
+	accs := d.rig.accumulators(c, 1+rng.IntN(4))
 	for _, acc := range accs {
 		poison(d.rig, acc)
 		require.NoError(d, c.Zero(d.Scene, d.Stream(), acc))
 	}
 	in, out := c.Columns()
 	for _, i := range rng.Perm(len(parts)) {
-		require.NoError(d, c.Accumulate(d.Scene, d.Stream(), in, out, accs[rng.IntN(2)], parts[i][0], parts[i][1]))
+		require.NoError(d, c.Accumulate(sc, d.Scene, d.Stream(), in, out, accs[rng.IntN(len(accs))], parts[i][0], parts[i][1]))
 	}
-	require.NoError(d, c.Add(d.Stream(), accs[1], accs[0]))
-	require.NoError(d, c.Finish(accs[1]))
+	require.NoError(d, c.Collect(sc, accs, true))
+	d.rig.requireNoLanes(accs)
 	return d.downloadCoherent(a)
 }
 
@@ -383,11 +385,13 @@ func TestCoherentRefuses(t *testing.T) {
 	a, c, err := d.PrepareAccumDfrCoherentDirect(background, d.states, grid, scene.DfrCoherentOptions{Wavelength: d.lambda})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, a.Close()) }()
+	sc := d.rig.inside()
+	defer func() { require.NoError(t, sc.Exit()) }()
 	in, out := c.Columns()
 	require.NoError(t, c.Zero(d.Scene, d.Stream(), c.Accumulator()))
-	require.NoError(t, c.Accumulate(d.Scene, d.Stream(), in, out, c.Accumulator(), 4, 8))
-	require.ErrorContains(t, c.Accumulate(d.Scene, d.Stream(), in, out, c.Accumulator(), 13, 3), "Cut")
-	require.ErrorContains(t, c.Accumulate(d.Scene, d.Stream(), in, out, c.Accumulator(), 12, 3), "Cut")
+	require.NoError(t, c.Accumulate(sc, d.Scene, d.Stream(), in, out, c.Accumulator(), 4, 8))
+	require.ErrorContains(t, c.Accumulate(sc, d.Scene, d.Stream(), in, out, c.Accumulator(), 13, 3), "Cut")
+	require.ErrorContains(t, c.Accumulate(sc, d.Scene, d.Stream(), in, out, c.Accumulator(), 12, 3), "Cut")
 }
 
 // The states of a cell are summed in rounds of a block, whose number of cells depends on

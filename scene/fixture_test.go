@@ -76,6 +76,14 @@ type rig struct {
 // Context is the scene's; the test has a method of that name, too.
 func (r *rig) Context() *cuda.Context { return r.Scene.Context() }
 
+// inside makes the context current.
+func (r *rig) inside() cuda.Scope {
+	r.Helper()
+	sc, err := r.Context().Enter()
+	require.NoError(r, err)
+	return sc
+}
+
 // open makes an empty scene.
 func open(t testing.TB) *rig {
 	t.Helper()

@@ -45,6 +45,14 @@ type fusedQuery interface {
 	fused(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) (bool, error)
 }
 
+// collectQuery is a gridQuery that sums small accumulators in the launch that reads the
+// result.
+type collectQuery interface {
+	// collect enqueues the result from the sum of accumulators, or says that it does not;
+	// with clear they are zero behind it.
+	collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8], clear bool) (bool, error)
+}
+
 // GridCall is a call over lanes or rays that was validated, but of which nothing is
 // enqueued. For schedulers: an accumulator on every device is set to zero, every lane is
 // accumulated once by any replica, the accumulators are added on the device of the caller
@@ -111,8 +119,8 @@ func (c *GridCall) ResultBytes() (n int64) {
 	return n
 }
 
-// Accumulator is one that belongs to the result, on the caller's device: the cheapest to
-// give to Finish. Absent before Allocate.
+// Accumulator is one that belongs to the result, on the caller's device. Absent before
+// Allocate.
 func (c *GridCall) Accumulator() cuda.Slice[uint8] { return c.acc }
 
 // Copies is how many accumulators one Accumulate may allocate for its own time.
@@ -150,36 +158,46 @@ func (c *GridCall) checkAccumulator(acc cuda.Slice[uint8]) error {
 // Accumulate enqueues on st, a stream of on's device, the lanes [begin, begin+count) of
 // the whole call by a scene with the geometry of the call's, and adds them to acc, on on's
 // device. in and out stand for these rows of Columns, or copies of them that on can
-// access.
-func (c *GridCall) Accumulate(on *Scene, st *cuda.Stream, in, out []RowColumn, acc cuda.Slice[uint8], begin, count int64) error {
+// access. The scope is one of that device, as for Add and Collect of the caller's: a call
+// on several devices has one anyway.
+func (c *GridCall) Accumulate(sc cuda.Scope, on *Scene, st *cuda.Stream, in, out []RowColumn, acc cuda.Slice[uint8], begin, count int64) error {
 	if err := c.checkAccumulator(acc); err != nil {
 		return err
 	}
-	return on.enqueueRows("Accumulate", st, c.Lanes, begin-c.Begin, count, func(sc cuda.Scope) error {
+	return on.enqueueRowsIn(sc, "Accumulate", st, c.Lanes, begin-c.Begin, count, func(sc cuda.Scope) error {
 		return c.query.accumulate(on, sc, st, in, out, acc, begin, count)
 	})
 }
 
 // Add enqueues on st, a stream of the caller's device, dst += src, two accumulators on
 // that device or on one whose memory it may access.
-func (c *GridCall) Add(st *cuda.Stream, dst, src cuda.Slice[uint8]) error {
+func (c *GridCall) Add(sc cuda.Scope, st *cuda.Stream, dst, src cuda.Slice[uint8]) error {
 	if err := firstError(c.checkAccumulator(dst), c.checkAccumulator(src)); err != nil {
 		return err
 	}
-	return c.scene.enqueueRows("Add", st, 1, 0, 1, func(sc cuda.Scope) error {
+	return c.scene.enqueueRowsIn(sc, "Add", st, 1, 0, 1, func(sc cuda.Scope) error {
 		return c.scene.addAccumulators(sc, st, dst, src, c.query.accumulator())
 	})
 }
 
-// Finish enqueues on the caller's stream the result from the accumulator of all lanes, on
-// the caller's device.
-func (c *GridCall) Finish(acc cuda.Slice[uint8]) error {
-	if err := c.checkAccumulator(acc); err != nil {
-		return err
+// Collect enqueues on the caller's stream the result from accumulators that have all lanes
+// between them, on the caller's device or on ones whose memory it may access. With clear
+// they are of no lanes behind it; they are not the result's own then.
+func (c *GridCall) Collect(sc cuda.Scope, parts []cuda.Slice[uint8], clear bool) error {
+	for _, acc := range parts {
+		if err := c.checkAccumulator(acc); err != nil {
+			return err
+		}
 	}
-	return c.scene.enqueueRows("Finish", c.Stream, 1, 0, 1, func(sc cuda.Scope) error {
-		if acc.Addr() != c.acc.Addr() {
-			if err := cuda.CopyAsync(c.Stream, c.acc, acc); err != nil {
+	return c.scene.enqueueRowsIn(sc, "Collect", c.Stream, 1, 0, 1, func(sc cuda.Scope) error {
+		own := len(parts) == 1 && parts[0].Addr() == c.acc.Addr()
+		if q, ok := c.query.(collectQuery); ok && !own {
+			if done, err := q.collect(c.scene, sc, c.Stream, parts, clear); done || err != nil {
+				return err
+			}
+		}
+		if !own {
+			if err := c.scene.sumAccumulators(sc, c.Stream, c.acc, parts, clear, c.query.accumulator()); err != nil {
 				return err
 			}
 		}

@@ -418,16 +418,28 @@ func (c *Call) checkOwn() error {
 // submit enqueues a query on st, after the last change of the scene and before the
 // next one. The caller holds a turn.
 func (s *Scene) submit(st *cuda.Stream, enqueue func(cuda.Scope) error) error {
-	return s.ctxDo(func(sc cuda.Scope) error {
-		if err := s.order.enter(st); err != nil {
-			return err
-		}
-		return firstError(enqueue(sc), s.order.leave(st))
-	})
+	return s.ctxDo(func(sc cuda.Scope) error { return s.submitIn(sc, st, enqueue) })
+}
+
+// submitIn is submit inside a scope of the scene's device.
+func (s *Scene) submitIn(sc cuda.Scope, st *cuda.Stream, enqueue func(cuda.Scope) error) error {
+	if err := s.order.enter(st); err != nil {
+		return err
+	}
+	return firstError(enqueue(sc), s.order.leave(st))
 }
 
 // enqueueRows is submit for a part of a batch, with its own turn.
 func (s *Scene) enqueueRows(op string, st *cuda.Stream, rows, begin, count int64, enqueue func(cuda.Scope) error) error {
+	return s.checkedRows(op, st, rows, begin, count, func() error { return s.submit(st, enqueue) })
+}
+
+// enqueueRowsIn is enqueueRows inside a scope of the scene's device.
+func (s *Scene) enqueueRowsIn(sc cuda.Scope, op string, st *cuda.Stream, rows, begin, count int64, enqueue func(cuda.Scope) error) error {
+	return s.checkedRows(op, st, rows, begin, count, func() error { return s.submitIn(sc, st, enqueue) })
+}
+
+func (s *Scene) checkedRows(op string, st *cuda.Stream, rows, begin, count int64, submit func() error) error {
 	if err := s.shareReady(context.Background()); err != nil {
 		return err
 	}
@@ -441,5 +453,5 @@ func (s *Scene) enqueueRows(op string, st *cuda.Stream, rows, begin, count int64
 	if count == 0 {
 		return nil
 	}
-	return s.submit(st, enqueue)
+	return submit()
 }

@@ -204,6 +204,8 @@ func TestReflGridX3PartsOfAScheduler(t *testing.T) {
 	for _, v := range out {
 		poison(r, v.Data)
 	}
+	sc := r.inside()
+	defer func() { require.NoError(t, sc.Exit()) }()
 	partial := toDevice(r, make([]uint8, call.AccumulatorBytes()))
 	require.NoError(t, call.Zero(r.Scene, call.Stream, call.Accumulator()))
 	for i, cut := range [][2]int{{0, n / 3}, {n / 3, 1}, {n/3 + 1, n - n/3 - 1}} {
@@ -212,10 +214,10 @@ func TestReflGridX3PartsOfAScheduler(t *testing.T) {
 			acc = partial
 			require.NoError(t, call.Zero(r.Scene, call.Stream, acc))
 		}
-		require.NoError(t, call.Accumulate(r.Scene, call.Stream, rowsOf(t, in, cut), rowsOf(t, out, cut), acc, int64(cut[0]), int64(cut[1])))
+		require.NoError(t, call.Accumulate(sc, r.Scene, call.Stream, rowsOf(t, in, cut), rowsOf(t, out, cut), acc, int64(cut[0]), int64(cut[1])))
 	}
-	require.NoError(t, call.Add(call.Stream, call.Accumulator(), partial))
-	require.NoError(t, call.Finish(call.Accumulator()))
+	require.NoError(t, call.Add(sc, call.Stream, call.Accumulator(), partial))
+	require.NoError(t, call.Collect(sc, []cuda.Slice[uint8]{call.Accumulator()}, false))
 	requireSameGrids(t, want, r.readGrids(g), "")
 	require.NoError(t, g.Close())
 }

@@ -5,9 +5,30 @@ import (
 	"github.com/raymux/raymux/ptx"
 )
 
-type addAccumulatorsParams struct {
+// sumParts is PARTS of words.cuh.
+const sumParts = 16
+
+type accumulators struct {
+	At    [sumParts]uint64
+	Count uint32
+	Clear uint32
+}
+
+// accumulatorsOf are the first sumParts of parts.
+func accumulatorsOf(parts []cuda.Slice[uint8], clear bool) (a accumulators) {
+	for i, p := range parts[:min(len(parts), sumParts)] {
+		a.At[i] = p.Addr()
+		a.Count++
+	}
+	if clear {
+		a.Clear = 1
+	}
+	return a
+}
+
+type sumAccumulatorsParams struct {
 	Dst      uint64
-	Src      uint64
+	Parts    accumulators
 	Sums64   int64
 	Sums32   int64
 	Maxima32 int64
@@ -26,7 +47,7 @@ type foldCopiesParams struct {
 
 // Kernels of ptx/kernels/words.cu.
 var (
-	addAccumulatorsKernel = ptx.Entry[addAccumulatorsParams]{Module: "words", Name: "add_accumulators"}
+	sumAccumulatorsKernel = ptx.Entry[sumAccumulatorsParams]{Module: "words", Name: "sum_accumulators"}
 	foldCopiesKernel      = ptx.Entry[foldCopiesParams]{Module: "words", Name: "fold_copies"}
 )
 
@@ -39,17 +60,17 @@ const wordsPerSum = 6
 // wordKernels add accumulators. They are loaded by the first call over a grid.
 type wordKernels struct {
 	module    *cuda.Module
-	add, fold *cuda.Function
+	sum, fold *cuda.Function
 }
 
 func loadWordKernels(c *cuda.Context) (*wordKernels, error) {
 	k := &wordKernels{}
 	var err error
-	if k.module, err = loadModule(c, addAccumulatorsKernel.Module); err != nil {
+	if k.module, err = loadModule(c, sumAccumulatorsKernel.Module); err != nil {
 		return nil, err
 	}
 	err = functions(k.module, map[string]**cuda.Function{
-		addAccumulatorsKernel.Name: &k.add, foldCopiesKernel.Name: &k.fold,
+		sumAccumulatorsKernel.Name: &k.sum, foldCopiesKernel.Name: &k.fold,
 	})
 	if err != nil {
 		return nil, firstError(err, k.module.Close())
@@ -63,16 +84,29 @@ func (s *Scene) wordKernels() (*wordKernels, error) {
 
 // addAccumulators enqueues dst += src on st.
 func (s *Scene) addAccumulators(sc cuda.Scope, st *cuda.Stream, dst, src cuda.Slice[uint8], size accumulatorSize) error {
+	return s.sumAccumulators(sc, st, dst, []cuda.Slice[uint8]{dst, src}, false, size)
+}
+
+// sumAccumulators enqueues on st that dst is the sum of parts, of which it may be the
+// first; with clear they are zero behind it, unless they are dst.
+func (s *Scene) sumAccumulators(sc cuda.Scope, st *cuda.Stream, dst cuda.Slice[uint8], parts []cuda.Slice[uint8], clear bool, size accumulatorSize) error {
 	k, err := s.wordKernels()
 	if err != nil {
 		return err
 	}
-	return s.eachLaunch(0, size.sums64+size.sums32+size.maxima32, func(begin, count int64) error {
-		return launchRows(sc, k.add, st, count, &addAccumulatorsParams{
-			Dst: dst.Addr(), Src: src.Addr(), Sums64: size.sums64, Sums32: size.sums32, Maxima32: size.maxima32,
-			RowBegin: begin, Count: count,
+	p := sumAccumulatorsParams{Dst: dst.Addr(), Sums64: size.sums64, Sums32: size.sums32, Maxima32: size.maxima32}
+	for {
+		p.Parts = accumulatorsOf(parts, clear)
+		err := s.eachLaunch(0, size.sums64+size.sums32+size.maxima32, func(begin, count int64) error {
+			p.RowBegin, p.Count = begin, count
+			return launchRows(sc, k.sum, st, count, &p)
 		})
-	})
+		if err != nil || len(parts) <= sumParts {
+			return err
+		}
+		// What was summed is the first of those that are left.
+		parts = append([]cuda.Slice[uint8]{dst}, parts[sumParts:]...)
+	}
 }
 
 // foldCopies enqueues on st the sum of copies of so many 64-bit words, which is added to

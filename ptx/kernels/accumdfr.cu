@@ -128,20 +128,24 @@ __device__ __forceinline__ void begin_block()
     trace_begin();
 }
 
+__device__ __forceinline__ void store_counts(const DfrReadout& r, const volatile i64* c)
+{
+    const i64 accepted = c[ACCEPTED];
+    r.counts[0] = r.azimuths ? 0 : accepted;
+    r.counts[1] = r.azimuths ? accepted : 0;
+    r.counts[2] = c[HIDDEN];
+    r.counts[3] = c[REJECTED];
+    r.counts[4] = accepted;
+    r.counts[5] = c[INACTIVE];
+}
+
 __device__ __forceinline__ void store_result(const DfrReadout& r, i64 cell)
 {
     if (cell < r.cells) {
         r.power[cell] = read_words(r.words + WORDS * cell);
     }
     if (cell == 0) {
-        const volatile i64* c = r.counters;
-        const i64 accepted = c[ACCEPTED];
-        r.counts[0] = r.azimuths ? 0 : accepted;
-        r.counts[1] = r.azimuths ? accepted : 0;
-        r.counts[2] = c[HIDDEN];
-        r.counts[3] = c[REJECTED];
-        r.counts[4] = accepted;
-        r.counts[5] = c[INACTIVE];
+        store_counts(r, r.counters);
     }
 }
 
@@ -439,3 +443,34 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
 
 // The result of an accumulator, a thread for every cell.
 extern "C" __global__ void read_dfr(const __grid_constant__ DfrReadout p) { store_result(p, launch_row()); }
+
+// The sum of accumulators, and its result.
+struct SumDfrParams {
+    i64* words; // of the sum, with its counters behind them: those of the readout
+    DfrReadout readout;
+    Accumulators parts;
+};
+
+// A thread for every cell, and one for the counters.
+extern "C" __global__ void sum_dfr(const __grid_constant__ SumDfrParams p)
+{
+    const i64 row = launch_row();
+    const i64 cells = p.readout.cells;
+    if (row < cells) {
+        i64 w[WORDS];
+        sum_parts<false>(w, p.parts, 0, WORDS * row);
+#pragma unroll
+        for (u32 k = 0; k < WORDS; k++) {
+            p.words[WORDS * row + k] = w[k];
+        }
+        p.readout.power[row] = settle_words(w);
+    } else if (row == cells) {
+        i64 c[COUNTERS + 1]; // and a ticket that nobody drew
+        sum_parts<false>(c, p.parts, 0, WORDS * cells);
+#pragma unroll
+        for (u32 k = 0; k <= COUNTERS; k++) {
+            p.words[WORDS * cells + k] = c[k];
+        }
+        store_counts(p.readout, c);
+    }
+}

@@ -4,9 +4,9 @@
 #include "words.cuh"
 
 // An accumulator: sums of 64 bits, sums of 32 bits, maxima of 32 bits, in this order.
-struct AddAccumulatorsParams {
-    u64* dst;
-    const u64* src; // may be memory of another device
+struct SumAccumulatorsParams {
+    u64* dst; // may be one of the parts
+    Accumulators parts;
     i64 sums64;
     i64 sums32;
     i64 maxima32;
@@ -14,7 +14,7 @@ struct AddAccumulatorsParams {
     i64 count;
 };
 
-extern "C" __global__ void add_accumulators(const __grid_constant__ AddAccumulatorsParams p)
+extern "C" __global__ void sum_accumulators(const __grid_constant__ SumAccumulatorsParams p)
 {
     const i64 at = launch_row();
     if (at >= p.count) {
@@ -22,13 +22,19 @@ extern "C" __global__ void add_accumulators(const __grid_constant__ AddAccumulat
     }
     i64 row = p.row_begin + at;
     if (row < p.sums64) {
-        p.dst[row] += p.src[row];
+        u64 sum[1];
+        sum_parts<false>(sum, p.parts, 0, row);
+        p.dst[row] = sum[0];
         return;
     }
     row -= p.sums64;
-    u32* dst = (u32*)(p.dst + p.sums64);
-    const u32* src = (const u32*)(p.src + p.sums64);
-    dst[row] = row < p.sums32 ? dst[row] + src[row] : max(dst[row], src[row]);
+    u32 value[1];
+    if (row < p.sums32) {
+        sum_parts<false>(value, p.parts, 8 * p.sums64, row);
+    } else {
+        sum_parts<true>(value, p.parts, 8 * p.sums64, row);
+    }
+    ((u32*)(p.dst + p.sums64))[row] = value[0];
 }
 
 // Copies of the same words, one behind the other.

@@ -49,14 +49,9 @@ __device__ __forceinline__ void add_to_words(i64* words, float c)
     add_word(words + p.i + 1, c < 0.0f ? -(i64)p.high : (i64)p.high);
 }
 
-// The sum: words that other threads may just have added to, with their carries settled.
-__device__ __forceinline__ float read_words(const volatile i64* words)
+// The sum of words, with their carries settled.
+__device__ __forceinline__ float settle_words(i64 (&w)[WORDS])
 {
-    i64 w[WORDS];
-#pragma unroll
-    for (u32 i = 0; i < WORDS; i++) {
-        w[i] = words[i];
-    }
 #pragma unroll
     for (u32 i = 0; i + 1 < WORDS; i++) {
         w[i + 1] += w[i] >> 32;
@@ -68,4 +63,60 @@ __device__ __forceinline__ float read_words(const volatile i64* words)
         sum = __dadd_rn(__dmul_rn(sum, 4294967296.0), __ll2double_rn(w[i]));
     }
     return __double2float_rn(__dmul_rn(sum, 2.938735877055719e-39)); // 2^-128
+}
+
+// The sum of words that other threads may just have added to.
+__device__ __forceinline__ float read_words(const volatile i64* words)
+{
+    i64 w[WORDS];
+#pragma unroll
+    for (u32 i = 0; i < WORDS; i++) {
+        w[i] = words[i];
+    }
+    return settle_words(w);
+}
+
+// Accumulators whose sum is wanted: at most PARTS, a multiple of READS, which are read at the
+// same time, because those of other devices are far.
+#define PARTS 16
+#define READS 4
+
+struct Accumulators {
+    u64* at[PARTS]; // may be memory of other devices
+    u32 count;      // at least 1
+    u32 clear;      // 1: they are set to zero behind it
+};
+
+// The sums, or with MAXIMA the maxima, of N values of all parts, whose first is value of
+// those at an offset of so many bytes.
+template <bool MAXIMA, u32 N, class T>
+__device__ __forceinline__ void sum_parts(T (&sum)[N], const Accumulators& a, i64 offset, i64 value)
+{
+#pragma unroll
+    for (u32 k = 0; k < N; k++) {
+        sum[k] = 0;
+    }
+#pragma unroll 1
+    for (u32 i = 0; i < a.count; i += READS) {
+#pragma unroll
+        for (u32 j = 0; j < READS; j++) {
+            const bool is_part = i + j < a.count;
+            const T mask = is_part ? ~(T)0 : 0; // to read something is faster than a branch
+            const T* from = (const T*)((const u8*)a.at[is_part ? i + j : 0] + offset) + value;
+#pragma unroll
+            for (u32 k = 0; k < N; k++) {
+                const T v = from[k] & mask;
+                sum[k] = MAXIMA ? max(sum[k], v) : sum[k] + v;
+            }
+        }
+    }
+    if (a.clear) {
+        for (u32 i = 0; i < a.count; i++) {
+            T* from = (T*)((u8*)a.at[i] + offset) + value;
+#pragma unroll
+            for (u32 k = 0; k < N; k++) {
+                from[k] = 0;
+            }
+        }
+    }
 }

@@ -1,0 +1,112 @@
+package scene_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/scene"
+	"github.com/raymux/raymux/tests/gputest"
+)
+
+// accumulators makes n of them, with anything in them.
+func (r *rig) accumulators(c *scene.GridCall, n int) []cuda.Slice[uint8] {
+	out := make([]cuda.Slice[uint8], n)
+	for i := range out {
+		out[i] = toDevice(r, bytes.Repeat([]byte{0xA5}, int(c.AccumulatorBytes())))
+	}
+	return out
+}
+
+func (r *rig) requireNoLanes(accs []cuda.Slice[uint8]) {
+	r.Helper()
+	for i, acc := range accs {
+		require.Empty(r, bytes.Trim(toHost(r, acc), "\x00"), "accumulator %d", i)
+	}
+}
+
+// Lanes that are divided over any number of accumulators give the words, the counters and
+// the power of one launch: on grids that the launch that sums reads out, and on larger
+// ones; with one accumulator, and with more than one launch sums. With clear there are no
+// lanes in them afterwards, and without it they stay as they were.
+func TestGridCallCollect(t *testing.T) {
+	r := build(t, farTriangle)
+	states := r.states(stateA)
+	rng := rand.New(rand.NewPCG(151, 152))
+	for _, res := range []int32{1, 7, 64, 65} {
+		g := gridOne
+		g.Res0, g.Res1 = res, res
+		for _, n := range []int{1, 2, 4, 5, 16, 17, 33} {
+			for _, keller := range []bool{false, true} {
+				lanes := 3*g.Cells() + 40
+				o := scene.DfrDirectOptions{Wavelength: 1, Seed: 9, DirectSamples: lanes, KeepWords: true}
+				if keller {
+					o.DirectSamples, o.KellerSamples = 0, lanes
+				}
+				want := r.accumulateDfr(states, g, o)
+				a, c, err := r.PrepareAccumDfrDirect(background, states, g, o)
+				require.NoError(t, err)
+				sc := r.inside()
+				accs := r.accumulators(c, n)
+				in, out := c.Columns()
+				for i, at := 0, int64(0); i < n; i++ {
+					require.NoError(t, c.Zero(r.Scene, r.Stream(), accs[i]))
+					end := at + rng.Int64N(lanes-at+1)
+					if i == n-1 {
+						end = lanes
+					}
+					require.NoError(t, c.Accumulate(sc, r.Scene, r.Stream(), in, out, accs[i], at, end-at))
+					at = end
+				}
+				var before [][]uint8
+				for _, acc := range accs {
+					before = append(before, toHost(r, acc))
+				}
+				require.NoError(t, c.Collect(sc, accs, false))
+				require.Equal(t, want, r.fetch(a), "%d cells, %d accumulators", g.Cells(), n)
+				for i, acc := range accs {
+					require.Equal(t, before[i], toHost(r, acc))
+				}
+				require.NoError(t, cuda.Fill32(r.Stream(), a.Power, 0xFFFFFFFF))
+				require.NoError(t, c.Collect(sc, accs, true))
+				require.Equal(t, want, r.fetch(a), "%d cells, %d accumulators", g.Cells(), n)
+				r.requireNoLanes(accs)
+				short, err := accs[0].Sub(0, accs[0].Len()-8)
+				require.NoError(t, err)
+				var wrong *scene.ArgumentError
+				require.ErrorAs(t, c.Collect(sc, []cuda.Slice[uint8]{short}, false), &wrong)
+				require.NoError(t, sc.Exit())
+				require.NoError(t, a.Close())
+			}
+		}
+	}
+}
+
+// A scope of another device is refused before anything is launched.
+func TestGridCallScopeOfAnotherDevice(t *testing.T) {
+	if gputest.UpTo(2) < 2 {
+		t.Skip("one device")
+	}
+	both := gputest.Open(t, 2, nil)
+	r := openOn(t, both.Context(t, 0))
+	r.add(farTriangle)
+	require.NoError(t, r.Build(background))
+	a, c, err := r.PrepareAccumDfrDirect(background, r.states(stateA), gridOne, scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 8})
+	require.NoError(t, err)
+	require.NoError(t, c.Zero(r.Scene, r.Stream(), c.Accumulator()))
+	sc, err := both.Context(t, 1).Enter()
+	require.NoError(t, err)
+	in, out := c.Columns()
+	own := []cuda.Slice[uint8]{c.Accumulator()}
+	for _, err := range []error{
+		c.Accumulate(sc, r.Scene, r.Stream(), in, out, own[0], 0, 8), c.Add(sc, r.Stream(), own[0], own[0]), c.Collect(sc, own, false),
+	} {
+		var wrong *cuda.WrongDeviceError
+		require.ErrorAs(t, err, &wrong)
+	}
+	require.NoError(t, sc.Exit())
+	require.NoError(t, a.Close())
+}
