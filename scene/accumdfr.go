@@ -53,7 +53,7 @@ type DfrDirectOptions struct {
 // one launch for grids of up to 4096 cells and direct samples, one launch more for others,
 // and for Keller samples a fill, a launch and memory of the pool for private copies of a
 // small grid (8 MiB at most). The result takes 52 bytes per cell, because the exact sums
-// are part of it. The first call loads the kernels, and with the OptiX backend builds a
+// are part of it, and for up to 2048 pairs of a state and a cell 4 bytes for each. The first call loads the kernels, and with the OptiX backend builds a
 // search tree after each change of the geometry, for which it waits.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *StateTable, g Grid, o DfrDirectOptions, opts ...CallOption) (*DfrAccum, error) {
 	return askGrid(ctx, s, func() (*DfrAccum, *GridCall, error) { return s.prepareAccumDfr(states, g, o, opts) })

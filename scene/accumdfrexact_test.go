@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
 	"github.com/raymux/raymux/tests/oracle"
@@ -85,14 +86,49 @@ func TestAccumDfrDirectExact(t *testing.T) {
 				keller.DirectSamples, keller.KellerSamples = 0, options.DirectSamples
 				wantKeller := o.AccumDfr(dfrOracle(all, g, keller), 0, keller.KellerSamples)
 				pairs := int64(len(all)) * g.Cells()
-				// A warp for every pair, and a thread for few lanes.
-				for _, blocks := range []int64{pairs/4 + 1, 1 << 20, 1} {
+				// Two warps for every pair, one, and a thread for few lanes.
+				for _, blocks := range []int64{pairs/2 + 1, pairs/4 + 1, 1 << 20, 1} {
 					r.ForceResident(t, blocks)
 					requireSums(t, false, want, r.accumulateDfr(states, g, options))
 					requireSums(t, true, wantKeller, r.accumulateDfr(states, g, keller))
 				}
+				r.ForceResident(t, 1)
+				r.ForceMoreWarps(t, 1)
+				requireSums(t, false, want, r.accumulateDfr(states, g, options))
 			}
 		})
+	}
+}
+
+// TestAccumDfrDirectChunks adds the lanes of a call to one accumulator in several launches,
+// whose warps take chunks in turn. The counters of chunks are zero again after each.
+func TestAccumDfrDirectChunks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(10, 17))
+	r := build(t, randomSoup(rng, 20, .3))
+	states := r.states(randomWedge(rng, 1), randomWedge(rng, 1))
+	g := scene.Grid{Position: .1, Min0: -1, Max0: 1, Min1: -1, Max1: 1, Res0: 2, Res1: 1}
+	n := 4 * lanesOfTests()
+	o := scene.DfrDirectOptions{Wavelength: 1, DirectSamples: n, Seed: 5}
+	r.ForceResident(t, 1)
+	want := r.accumulateDfr(states, g, o) // a warp for every pair
+	o.KeepWords = true
+	sc := r.inside()
+	defer func() { require.NoError(t, sc.Exit()) }()
+	for _, blocks := range []int64{2, 3, 7} {
+		r.ForceResident(t, blocks)
+		a, c, err := r.PrepareAccumDfrDirect(background, states, g, o)
+		require.NoError(t, err)
+		in, out := c.Columns()
+		poison(r, c.Accumulator())
+		require.NoError(t, c.Zero(r.Scene, r.Stream(), c.Accumulator()))
+		for _, part := range cuts(rng, n, 4) {
+			require.NoError(t, c.Accumulate(sc, r.Scene, r.Stream(), in, out, c.Accumulator(), part[0], part[1]))
+			taken := toHost(r, c.Accumulator())[8*(6*g.Cells()+5):]
+			require.Equal(t, make([]uint8, 4*4), taken, "of four pairs")
+		}
+		require.NoError(t, c.Collect(sc, []cuda.Slice[uint8]{c.Accumulator()}, false))
+		require.Equal(t, want, r.fetch(a))
+		require.NoError(t, a.Close())
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 )
 
 // Counters of an accumulator, behind the words of all cells, and then the number of
-// blocks that have ended.
+// blocks that have ended. What follows is how many chunks of each pair were taken in a
+// launch, if there are few pairs: zero again when it has ended.
 const (
 	dfrCounters = 4
 	dfrTail     = dfrCounters + 1
@@ -32,6 +33,7 @@ type accumDfrParams struct {
 	Words       uint64
 	Counters    uint64
 	Ticket      uint64
+	Taken       uint64
 	Media       media
 	Factor      float64
 	Cells       cells
@@ -44,11 +46,13 @@ type accumDfrParams struct {
 	PerPair     uint32
 	OneMore     uint32
 	Begin       uint32
-	Lanes       uint32
+	End         uint32
 	Visited     uint32
 	Group       uint32
+	Step        uint32
 	Copies      uint32
 	FanRounds   uint32
+	Chunk       uint32
 	Readout     dfrReadout
 }
 
@@ -70,11 +74,13 @@ var (
 type accumDfrKernels struct {
 	module                     *cuda.Module
 	cells, azimuths, read, sum *cuda.Function
-	fanRounds                  uint32 // see the constant; tests take few
+	// See the constants; tests take few.
+	fanRounds                             uint32
+	leastRounds, leastChunk, searchRounds int64
 }
 
 func loadAccumDfrKernels(c *cuda.Context) (*accumDfrKernels, error) {
-	k := &accumDfrKernels{fanRounds: fanRounds}
+	k := &accumDfrKernels{fanRounds: fanRounds, leastRounds: leastRounds, leastChunk: leastChunk, searchRounds: searchRounds}
 	var err error
 	if k.module, err = loadModule(c, accumDfrCellsKernel.Module); err != nil {
 		return nil, err

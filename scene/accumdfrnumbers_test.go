@@ -59,7 +59,7 @@ func TestThreadsOfPair(t *testing.T) {
 		lanes, pairs, threads int64
 		want                  uint32
 	}{
-		{1 << 26, 32, 135168, 4224}, // the whole device
+		{1 << 26, 32, 101376, 3168}, // the whole device
 		{1 << 13, 32, 135168, 256},  // a lane each
 		{1 << 26, 1 << 19, 135168, 1},
 		{1000, 10, 1000, 96},
@@ -68,5 +68,38 @@ func TestThreadsOfPair(t *testing.T) {
 		{7, 1, 135168, 4},
 	} {
 		require.Equal(t, c.want, threadsOfPair(c.lanes, c.pairs, c.threads), "%+v", c)
+	}
+}
+
+func TestDivisionOfLanes(t *testing.T) {
+	k := &accumDfrKernels{fanRounds: fanRounds, leastRounds: leastRounds, leastChunk: leastChunk, searchRounds: searchRounds}
+	const threads = 101376
+	for _, c := range []struct {
+		lanes                     int64
+		pairs                     uint32
+		small, cells              bool
+		group, step, chunk, least uint32
+	}{
+		{1 << 26, 32, true, true, 3168, 32 * 32, 16, 4},         // in turn, 662 rounds
+		{1 << 22, 32, true, true, 3168, 32 * 32, 5, 4},          // 41
+		{1 << 21, 32, true, true, 3168, 3168 * 32, 0, 4},        // 20 are too few
+		{1 << 26, 1 << 19, true, true, 32, 32 << 19, 0, 4},      // a warp for a fan
+		{1 << 26, 32, false, true, 32768, 32768 * 32, 0, 32},    // 64 rounds
+		{1 << 23, 4096, false, true, 64, 64 * 4096, 0, 32},      // 32
+		{1 << 26, 1 << 16, false, true, 32, 32 << 16, 0, 32},    // 32
+		{1 << 26, 1 << 19, false, true, 1, 1 << 19, 0, 32},      // too few for a warp
+		{1 << 20, 4096, false, true, 16, 16 * 4096, 0, 32},      //
+		{1 << 26, 2, false, false, 50688, 2 * 50688, 0, 32},     // by azimuth
+		{1 << 21, 32, false, true, 3168, 3168 * 32, 0, 32},      // no more than the device holds, of 20 rounds
+		{4 * threads, 3, true, true, 33792, 3 * 33792, 0, 4},    // four rounds
+		{33 * threads, 3000, true, true, 32, 32 * 3000, 0, 4},   // no counters
+		{33 * threads, 1000, false, true, 96, 96 * 1000, 0, 32}, // 34 rounds
+	} {
+		p := accumDfrParams{Pairs: c.pairs}
+		if c.cells && c.pairs <= chunkedPairs {
+			p.Taken = 1
+		}
+		p.divide(k, c.lanes, threads, c.small, c.cells)
+		require.Equal(t, []uint32{c.group, c.step, c.chunk, c.least}, []uint32{p.Group, p.Step, p.Chunk, p.FanRounds}, "%+v", c)
 	}
 }

@@ -27,6 +27,16 @@ const (
 	copyBytes = 8 << 20
 	dfrCopies = 1024
 	copyLanes = 1024
+	// The warps of a pair take chunks of its rounds in turn if there are leastRounds for each:
+	// a warp's share in shareChunks pieces, of leastChunk to mostChunk rounds. A call of so
+	// many pairs that warps have one each needs no counters of chunks.
+	leastRounds           = 32
+	shareChunks           = 8
+	leastChunk, mostChunk = 2, 16
+	chunkedPairs          = 2048
+	// Where lanes search, pairs differ so much in time that there are searchWaves times as
+	// many warps as the device holds, of searchRounds to twice as many rounds.
+	searchRounds, searchWaves = 32, 4
 	// A warp collects the triangles near its pair when each of its threads has fanRounds
 	// lanes, or smallFanRounds in trees of so few nodes that it looks at all of them.
 	fanRounds, smallFanRounds = 32, 4
@@ -42,7 +52,7 @@ func (q *dfrQuery) azimuths() bool { return q.options.KellerSamples > 0 }
 
 func (q *dfrQuery) columns() (in, out []RowColumn) { return q.active[:], nil }
 
-func (q *dfrQuery) accumulator() accumulatorSize { return dfrAccumulator(q.grid) }
+func (q *dfrQuery) accumulator() accumulatorSize { return q.terms().accumulator() }
 
 func (q *dfrQuery) copies() int64 {
 	if !q.azimuths() {
@@ -143,8 +153,8 @@ func (q *dfrQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in, _ [
 	if err != nil {
 		return err
 	}
-	p.Words, p.Readout.Cells = acc.Addr(), q.grid.Cells()
-	p.Counters = acc.Addr() + uint64(p.Readout.Cells)*8*wordsPerSum
+	p.Readout.Cells = q.grid.Cells()
+	p.accumulateTo(acc, q.terms())
 	k, err := on.accumDfrKernels()
 	if err != nil {
 		return err
@@ -157,6 +167,15 @@ func (q *dfrQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in, _ [
 	return on.eachLaunch(begin, count, func(begin, count int64) error {
 		return p.launchCopies(on, sc, st, k.azimuths, begin, count)
 	})
+}
+
+// accumulateTo names the parts of an accumulator.
+func (p *accumDfrParams) accumulateTo(acc cuda.Slice[uint8], t dfrTerms) {
+	p.Words = acc.Addr()
+	p.Counters = p.Words + 8*wordsPerSum*uint64(t.grid.Cells())
+	if t.chunkCounters() > 0 {
+		p.Taken = p.Counters + 8*dfrTail
+	}
 }
 
 // launchCopies is launch for lanes that hit any cell: they are divided over copies of the
@@ -195,39 +214,48 @@ func (p *accumDfrParams) launch(on *Scene, sc cuda.Scope, st *cuda.Stream, f *cu
 	if err != nil {
 		return err
 	}
-	p.Pool, p.Slots = x.pool.Addr(), x.slots.Addr()
-	p.Begin, p.Lanes = uint32(begin), uint32(count)
-	p.Visited = uint32(min(count, int64(p.Pairs)))
-	p.Group = threadsOfPair(count, int64(p.Visited), resident*blockSize)
 	k, err := on.accumDfrKernels()
 	if err != nil {
 		return err
 	}
-	p.FanRounds = k.fanRounds
-	if x.plan.levels[len(x.plan.levels)-1] <= smallTree {
-		p.FanRounds = min(k.fanRounds, smallFanRounds)
-		if p.Group < 32 && count >= 32*smallFanRounds*int64(p.Visited) {
-			p.Group = 32
-		}
-	}
+	p.Pool, p.Slots = x.pool.Addr(), x.slots.Addr()
+	p.Begin, p.End = uint32(begin), uint32(begin+count)
+	p.divide(k, count, resident*blockSize, x.plan.levels[len(x.plan.levels)-1] <= smallTree, f == k.cells)
 	blocks := (int64(p.Visited)*int64(p.Group) + blockSize - 1) / blockSize
 	return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1}, cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, cuda.ParamBytes(p))
 }
 
+// divide says how so many lanes are divided over threads, of which the device holds so
+// many at a time. small: the tree is.
+func (p *accumDfrParams) divide(k *accumDfrKernels, lanes, threads int64, small, cells bool) {
+	p.Visited = uint32(min(lanes, int64(p.Pairs)))
+	perPair := lanes / int64(p.Visited)
+	p.Group, p.FanRounds = threadsOfPair(lanes, int64(p.Visited), threads), k.fanRounds
+	inTurn := p.Taken != 0
+	switch rounds := min(max(lanes/(searchWaves*threads), k.searchRounds), 2*k.searchRounds, perPair/32); {
+	case small:
+		p.FanRounds = min(k.fanRounds, smallFanRounds)
+		if p.Group < 32 && perPair >= 32*smallFanRounds {
+			p.Group = 32
+		}
+	case cells && rounds >= k.searchRounds && perPair/rounds >= int64(p.Group):
+		p.Group, inTurn = uint32(perPair/rounds&^31), false
+	}
+	p.Step, p.Chunk = p.Group*p.Pairs, 0
+	if rounds := perPair / int64(p.Group); inTurn && p.Group > 32 && rounds >= k.leastRounds {
+		p.Step, p.Chunk = 32*p.Pairs, uint32(min(max(rounds/shareChunks, k.leastChunk), mostChunk))
+	}
+}
+
 // threadsOfPair is how many threads the lanes of a pair are divided over, so that so many
-// threads are filled: whole warps, whole blocks where there are several, or a power of
-// two.
+// threads are filled: whole warps, or a power of two.
 func threadsOfPair(lanes, pairs, threads int64) uint32 {
 	n := min(max(threads/pairs, 1), (lanes+pairs-1)/pairs)
-	switch {
-	case n >= blockSize:
-		n -= n % blockSize
-	case n >= 32:
-		n -= n % 32
-	default:
-		for n&(n-1) != 0 {
-			n &= n - 1
-		}
+	if n >= 32 {
+		return uint32(n - n%32)
+	}
+	for n&(n-1) != 0 {
+		n &= n - 1
 	}
 	return uint32(n)
 }
@@ -252,7 +280,7 @@ func (q *dfrQuery) fused(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count 
 		return true, err
 	}
 	p.Readout = a.readout()
-	p.Words, p.Counters = p.Readout.Words, p.Readout.Counters
+	p.accumulateTo(a.acc, a.terms)
 	p.Ticket = p.Counters + 8*dfrCounters
 	if err := cuda.Fill32(st, a.acc, 0); err != nil {
 		return true, err

@@ -77,7 +77,7 @@ func (a *DfrAccum) Merge(other *DfrAccum) error {
 		return err
 	}
 	return a.of.enqueueRows(op, a.stream, 1, 0, 1, func(sc cuda.Scope) error {
-		return a.of.addAccumulators(sc, a.stream, a.acc, other.acc, dfrAccumulator(a.Grid))
+		return a.of.addAccumulators(sc, a.stream, a.acc, other.acc, a.terms.sums())
 	})
 }
 
@@ -133,6 +133,21 @@ func (a *DfrAccum) memory() *block {
 	return &a.block
 }
 
-func dfrAccumulator(g Grid) accumulatorSize {
-	return accumulatorSize{sums64: wordsPerSum*g.Cells() + dfrTail}
+// chunkCounters is how many counters of chunks an accumulator has.
+func (t dfrTerms) chunkCounters() int64 {
+	if pairs := int64(t.states.count) * t.grid.Cells(); t.keller == 0 && pairs <= chunkedPairs {
+		return pairs
+	}
+	return 0
+}
+
+// sums is the part of an accumulator that lanes add to.
+func (t dfrTerms) sums() accumulatorSize {
+	return accumulatorSize{sums64: wordsPerSum*t.grid.Cells() + dfrTail}
+}
+
+func (t dfrTerms) accumulator() accumulatorSize {
+	a := t.sums()
+	a.sums64 += (t.chunkCounters() + 1) / 2
+	return a
 }

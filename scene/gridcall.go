@@ -157,9 +157,9 @@ func (c *GridCall) checkAccumulator(acc cuda.Slice[uint8]) error {
 
 // Accumulate enqueues on st, a stream of on's device, the lanes [begin, begin+count) of
 // the whole call by a scene with the geometry of the call's, and adds them to acc, on on's
-// device. in and out stand for these rows of Columns, or copies of them that on can
-// access. The scope is one of that device, as for Add and Collect of the caller's: a call
-// on several devices has one anyway.
+// device, after all other work on acc. in and out stand for these rows of Columns, or
+// copies of them that on can access. The scope is one of that device, as for Add and
+// Collect of the caller's: a call on several devices has one anyway.
 func (c *GridCall) Accumulate(sc cuda.Scope, on *Scene, st *cuda.Stream, in, out []RowColumn, acc cuda.Slice[uint8], begin, count int64) error {
 	if err := c.checkAccumulator(acc); err != nil {
 		return err

@@ -30,6 +30,7 @@ struct AccumDfrParams {
     i64* words;       // of the cells, or of copies of them
     i64* counters;
     u32* ticket;      // null: others read the accumulator
+    u32* taken;       // chunks of each pair that were taken; may be null without chunks
     Media media;      // without rows: none
     double factor;    // (lambda/(4 pi))^2 times the area of a cell
     Cells cells;
@@ -42,11 +43,13 @@ struct AccumDfrParams {
     u32 per_pair; // lanes of the whole call of every pair,
     u32 one_more; // and one more of the pairs below this
     u32 begin;    // lanes of the launch
-    u32 lanes;
+    u32 end;
     u32 visited;  // pairs that have lanes in the launch
     u32 group;    // threads of a pair: a multiple of 32, or a power of two
+    u32 step;     // from lane to lane of a thread
     u32 copies;   // of the cells, a power of two
     u32 fan_rounds; // as many lanes of each thread of a warp are worth a fan
+    u32 chunk;      // rounds of a chunk, or 0: warps divide their pair evenly
     DfrReadout readout;
 };
 
@@ -182,27 +185,52 @@ __device__ __forceinline__ void count(u32 counter, u32 n)
     }
 }
 
-// The lanes of a thread: lane, lane + step, ...
+// The lanes of a thread when its group divides a pair evenly.
 struct Lanes {
-    u32 pair, first, step, rounds;
+    u32 place; // of the pair, from that of the first lane of the launch
+    u32 part;  // of the warp in the group
+    u32 pair, first, rounds;
 };
 
+// The warps of a pair are far apart, because pairs differ in time: so all multiprocessors
+// have about the same to do. But a multiprocessor favours its oldest warps, which would end
+// long before the others: where there are many rounds, the warps of a pair take chunks of
+// them in turn instead.
 __device__ __forceinline__ Lanes lanes_of_thread(const AccumDfrParams& p)
 {
     const u32 thread = blockIdx.x * SEARCH_THREADS + threadIdx.x;
-    const u32 place = thread / p.group;
-    const u32 offset = place + (thread - place * p.group) * p.pairs;
-    Lanes l = {0, p.begin + offset, p.group * p.pairs, 0};
-    if (place < p.visited) {
-        l.pair = (p.begin + place) % p.pairs;
-        l.rounds = offset < p.lanes ? (p.lanes - 1 - offset) / l.step + 1 : 0;
+    Lanes l = {thread / p.group, 0, 0, 0, 0};
+    u32 member = thread - l.place * p.group;
+    if (p.group >= 32) {
+        const u32 warp = threadIdx.x / 32 * gridDim.x + blockIdx.x;
+        l.place = warp % p.visited;
+        l.part = warp / p.visited;
+        member = l.part * 32 + threadIdx.x % 32;
+    }
+    if (l.place < p.visited && member < p.group) {
+        l.pair = (p.begin + l.place) % p.pairs;
+        l.first = p.begin + l.place + member * p.pairs;
+        l.rounds = l.first < p.end ? (p.end - 1 - l.first) / (p.group * p.pairs) + 1 : 0;
     }
     return l;
+}
+
+__device__ __forceinline__ u32 chunks_of_pair(const AccumDfrParams& p, u32 place)
+{
+    const u32 lanes = (p.end - 1 - p.begin - place) / p.pairs + 1;
+    return (lanes - 1) / (p.chunk * 32) + 1;
 }
 
 __device__ __forceinline__ bool is_active(const AccumDfrParams& p, u32 state)
 {
     return !p.active || p.active[p.active_count == 1 ? 0 : state] != 0;
+}
+
+// The target of the lanes with a cell.
+__device__ __forceinline__ f32x3 middle_of(const Cells& g, u32 cell)
+{
+    const u32 row = cell / (u32)g.res0; // a quotient of 64 bits would take as long as a lane
+    return point_of(g, cell_middle(g.min0, g.max0, g.res0, cell - row * g.res0), cell_middle(g.min1, g.max1, g.res1, row));
 }
 
 // The constant of a state in a call.
@@ -212,7 +240,7 @@ __device__ __forceinline__ float state_weight(const AccumDfrParams& p, const Leg
     return __double2float_rn(__dmul_rn(__dmul_rn(leg.scale, gain), p.factor));
 }
 
-__device__ __forceinline__ bool is_contribution(float c) { return c > 0.0f && fits_words(c); }
+__device__ __forceinline__ bool is_contribution(float c) { return (c > 0.0f) & fits_words(c); }
 
 // How many triangles are near the two legs of a pair, from the source to the edge and from
 // there to the target; or FAN_UNKNOWN.
@@ -273,95 +301,133 @@ __device__ __forceinline__ bool occluded_again(const AccumDfrParams& p, f32x3 fr
     return crossed(p.pool, g, Remember{last});
 }
 
-// The sums and counters of a thread.
-struct Tally {
-    PairSums sums;
-    u32 accepted, hidden;
+// Lanes of one pair, and what a thread knows of it.
+struct Pair {
+    Leg leg;
+    Legs legs;
+    f32x3 target;
+    float k;
+    i64* words;
 };
 
-// The lanes of a thread. With FANS the triangles near both legs are known.
+// What a thread has seen of its pair.
+struct Tally {
+    PairSums sums;
+    u32 hidden, rejected;
+    i32 source_last, target_last;
+};
+
+// A lane. With FANS the triangles near both legs are known, and where they are.
 template <bool FANS>
-__device__ __forceinline__ void walk(Tally& tally, const AccumDfrParams& p, const Lanes& l, const Leg& leg, const Legs& legs,
-                                     f32x3 target, float k, i64* words)
+__device__ __forceinline__ void walk_lane(Tally& t, const AccumDfrParams& p, const Pair& a, u32 triangles, u32 lane)
 {
-    i32 source_last = -1;
-    i32 target_last = -1;
-    u32 lane = l.first;
-    for (u32 i = 0; i < l.rounds; i++, lane += l.step) {
-        const f32x3 q = edge_point(leg, uniform01(lane, p.key));
-        const f32x3 near = lifted(q, leg.offset);
-        bool hidden = false;
-        if (FANS) {
-            const FanTriangle(*all)[FAN_TRIANGLES] = near_triangles[threadIdx.x / 32];
-            hidden = (legs.source != 0 && occluded(all[0], legs.source, leg.src, near)) ||
-                     (legs.target != 0 && occluded(all[1], legs.target, near, target));
-        } else {
-            f32x3 from = leg.src;
-            f32x3 to = near;
-            for (u32 j = 0; j < 2 && !hidden; j++) { // one place in the code that traces
-                i32 last = j == 0 ? source_last : target_last;
-                hidden = (j == 0 ? legs.source : legs.target) != 0 && occluded_again(p, from, to, last);
-                source_last = j == 0 ? last : source_last;
-                target_last = j == 0 ? target_last : last;
-                from = near;
-                to = target;
+    const f32x3 q = edge_point(a.leg, uniform01(lane, p.key));
+    const f32x3 near = lifted(q, a.leg.offset);
+    bool hidden = false;
+    if (FANS) {
+        hidden = (a.legs.source != 0 && occluded(triangles, a.legs.source, a.leg.src, near)) ||
+                 (a.legs.target != 0 && occluded(triangles + sizeof near_triangles[0][0], a.legs.target, near, a.target));
+    } else {
+        f32x3 from = a.leg.src;
+        f32x3 to = near;
+        for (u32 j = 0; j < 2 && !hidden; j++) { // one place in the code that traces
+            i32 last = j == 0 ? t.source_last : t.target_last;
+            hidden = (j == 0 ? a.legs.source : a.legs.target) != 0 && occluded_again(p, from, to, last);
+            t.source_last = j == 0 ? last : t.source_last;
+            t.target_last = j == 0 ? t.target_last : last;
+            from = near;
+            to = a.target;
+        }
+    }
+    if (hidden) {
+        t.hidden++;
+        return;
+    }
+    const float c = quot(a.k, mul(squared(sub(q, a.leg.src)), squared(sub(a.target, q))));
+    if (is_contribution(c)) {
+        add_to_pair(t.sums, c, a.words);
+    } else {
+        t.rejected++;
+    }
+}
+
+// The lanes of a thread.
+template <bool FANS>
+__device__ __forceinline__ void walk(const AccumDfrParams& p, const Lanes& l, u32 pair, const Legs& legs, bool warps)
+{
+    // Found anew, because nothing of it is kept while a warp collects triangles.
+    asm volatile("" : "+r"(pair));
+    const u32 state = pair % p.states_count;
+    const u32 cell = pair / p.states_count;
+    Pair a = {p.legs[state], legs, middle_of(p.cells, cell), 0.0f, p.words + WORDS * (i64)cell};
+    a.k = quot(state_weight(p, a.leg, state), (float)(p.per_pair + (pair < p.one_more)));
+    const u32 triangles = FANS ? __shfl_sync(0xffffffff, shared_address(near_triangles[threadIdx.x / 32]), 0) : 0;
+    Tally t = {{}, 0, 0, -1, -1};
+    u32 done = 0;
+    const u32 chunks = p.chunk != 0 ? chunks_of_pair(p, l.place) : l.part + 1;
+    for (u32 chunk = l.part; chunk < chunks;) {
+        u32 lane = l.first;
+        u32 end = p.end;
+        u32 next = chunks;
+        if (p.chunk != 0) {
+            if (threadIdx.x % 32 == 0) { // long before it is needed
+                next = atomicAdd(p.taken + l.place, 1);
             }
+            lane = p.begin + l.place + (chunk * p.chunk * 32 + threadIdx.x % 32) * p.pairs;
+            end = min(end, lane + p.chunk * p.step);
         }
-        if (hidden) {
-            tally.hidden++;
-            continue;
+        done += lane < end ? (end - 1 - lane) / p.step + 1 : 0;
+        for (; lane < end; lane += p.step) {
+            walk_lane<FANS>(t, p, a, triangles, lane);
         }
-        const float c = quot(k, mul(squared(sub(q, leg.src)), squared(sub(target, q))));
-        if (is_contribution(c)) {
-            tally.accepted++;
-            add_to_pair(tally.sums, c, words);
+        chunk = chunks;
+        if (p.chunk != 0) {
+            if (next == chunks - 1) { // the last one that is taken
+                p.taken[l.place] = 0;
+            }
+            chunk = p.group / 32 + __shfl_sync(0xffffffff, next, 0);
         }
+    }
+    count(ACCEPTED, done - t.hidden - t.rejected);
+    count(HIDDEN, t.hidden);
+    count(REJECTED, t.rejected);
+    if (FANS || warps) {
+        flush_warp(t.sums, a.words);
+    } else {
+        flush(t.sums, a.words);
     }
 }
 
 // Lanes with a cell each. Six blocks per multiprocessor leave 80 registers: a walk that knows
-// the triangles of its legs keeps almost everything in them.
+// the triangles of its legs keeps everything in them.
 extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_cells(const __grid_constant__ AccumDfrParams p)
 {
     begin_block();
     const Lanes l = lanes_of_thread(p);
     const u32 state = l.pair % p.states_count;
-    const u32 cell = l.pair / p.states_count;
-    const Leg leg = p.legs[state];
-    i64* words = p.words + WORDS * (i64)cell;
     // All lanes of a warp have the same pair.
     const bool warps = p.group % 32 == 0;
     const u32 rounds = warps ? __shfl_sync(0xffffffff, l.rounds, 0) : l.rounds;
-    Tally tally = {};
+    const double scale = p.legs[state].scale;
     if (rounds != 0 && !is_active(p, state)) {
         count(INACTIVE, l.rounds);
-    } else if (rounds != 0 && leg.scale != leg.scale) {
+    } else if (rounds != 0 && scale != scale) {
         count(REJECTED, l.rounds);
     } else if (rounds != 0) {
-        const u32 row = cell / (u32)p.cells.res0; // a quotient of 64 bits would take as long as a lane
-        const f32x3 target = point_of(p.cells, cell_middle(p.cells.min0, p.cells.max0, p.cells.res0, cell - row * p.cells.res0),
-                                      cell_middle(p.cells.min1, p.cells.max1, p.cells.res1, row));
-        const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
         Legs legs = {FAN_UNKNOWN, FAN_UNKNOWN};
         if (warps && rounds >= p.fan_rounds) {
+            const Leg leg = p.legs[state];
             for (u32 i = 0; i < 2; i++) { // one place in the code that collects
+                const f32x3 apex = i == 0 ? leg.src : middle_of(p.cells, l.pair / p.states_count);
                 legs.source = legs.target;
-                legs.target = find_near(near_triangles[threadIdx.x / 32][i], p.pool, leg, i == 0 ? leg.src : target, rounds);
+                legs.target = find_near(near_triangles[threadIdx.x / 32][i], p.pool, leg, apex, rounds);
             }
         }
         if (legs.source != FAN_UNKNOWN && legs.target != FAN_UNKNOWN) {
-            walk<true>(tally, p, l, leg, legs, target, k, words);
+            walk<true>(p, l, l.pair, legs, warps);
         } else {
-            walk<false>(tally, p, l, leg, legs, target, k, words);
+            walk<false>(p, l, l.pair, legs, warps);
         }
-        count(ACCEPTED, tally.accepted);
-        count(HIDDEN, tally.hidden);
-        count(REJECTED, l.rounds - tally.accepted - tally.hidden);
-    }
-    if (warps) {
-        flush_warp(tally.sums, words);
-    } else {
-        flush(tally.sums, words);
     }
     end_block(p);
 }
@@ -385,7 +451,7 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
         const u32 warp = (blockIdx.x * SEARCH_THREADS + threadIdx.x) / 32;
         i64* words = p.words + (warp & (p.copies - 1)) * (WORDS * p.readout.cells);
         const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
-        const FanTriangle* all = near_triangles[threadIdx.x / 32][0];
+        const u32 all = shared_address(near_triangles[threadIdx.x / 32]);
         u32 near_source = FAN_UNKNOWN;
         if (warps && rounds >= p.fan_rounds) {
             near_source = find_near(near_triangles[threadIdx.x / 32][0], p.pool, leg, leg.src, rounds);
@@ -394,8 +460,7 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
         u32 hidden = 0;
         i32 source_last = -1;
         i32 target_last = -1;
-        u32 lane = l.first;
-        for (u32 i = 0; i < l.rounds; i++, lane += l.step) {
+        for (u32 lane = l.first; lane < p.end; lane += p.step) {
             const f32x3 q = edge_point(leg, uniform01(lane, p.key));
             const f32x3 near = lifted(q, leg.offset);
             bool met = false;

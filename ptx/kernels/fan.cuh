@@ -190,6 +190,7 @@ __device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, const N
         if (count + __popc(triangles) > FAN_TRIANGLES) {
             return FAN_UNKNOWN;
         }
+        __syncwarp(); // all have read the node whose place is used again
         if (inner) {
             store_node(fan_node(left + __popc(inners & below)), slot);
         }
@@ -203,23 +204,99 @@ __device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, const N
     return count;
 }
 
-// occluded for a segment of a fan whose triangles are known. That its coordinates are
-// finite and not too large, which make_segment asks, is known, too; the rest is the same.
-__device__ __forceinline__ bool occluded(const FanTriangle* all, u32 count, f32x3 from, f32x3 to)
+// The frame of a segment in a space whose axes are already in its order, and where they are
+// in the memory of a corner, in bytes.
+struct FanFrame {
+    Frame frame;
+    u32 x, y, z;
+};
+
+// What make_frame makes.
+__device__ __forceinline__ FanFrame fan_frame(f32x3 o, f32x3 d)
+{
+    const float m = max_abs(d);
+    const bool is_x = m == fabsf(d.x);
+    const bool is_y = m == fabsf(d.y);
+    const float dz = is_x ? d.x : (is_y ? d.y : d.z);
+    const float d_next = is_x ? d.y : (is_y ? d.z : d.x);
+    const float d_last = is_x ? d.z : (is_y ? d.x : d.y);
+    const float o_next = is_x ? o.y : (is_y ? o.z : o.x);
+    const float o_last = is_x ? o.z : (is_y ? o.x : o.y);
+    const u32 next = is_x ? 4 : (is_y ? 8 : 0);
+    const u32 last = is_x ? 8 : (is_y ? 0 : 4);
+    const bool back = dz < 0.0f;
+    FanFrame f;
+    f.frame.o = f32x3{back ? o_last : o_next, back ? o_next : o_last, is_x ? o.x : (is_y ? o.y : o.z)};
+    f.frame.axes = 0 | 1 << 2 | 2 << 4;
+    f.frame.sx = quot(back ? d_last : d_next, dz);
+    f.frame.sy = quot(back ? d_next : d_last, dz);
+    f.frame.dz = dz;
+    f.x = back ? last : next;
+    f.y = back ? next : last;
+    f.z = is_x ? 0 : (is_y ? 4 : 8);
+    return f;
+}
+
+// A corner in this order.
+__device__ __forceinline__ f32x3 load_corner(const FanFrame& f, u32 at)
+{
+    f32x3 v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v.x) : "r"(at + f.x));
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v.y) : "r"(at + f.y));
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v.z) : "r"(at + f.z));
+    return v;
+}
+
+// Whether an edge function that is zero may be so by underflow, where a b is one of its
+// products. A target in line with an edge of a triangle makes it zero for many lanes.
+__device__ __forceinline__ bool may_underflow(float edge, float a, float b)
+{
+    return (edge == 0.0f) & !(fabsf(mul(a, b)) > 1e-27f);
+}
+
+// occluded for a segment of a fan whose triangles are known, by their address in shared
+// memory. That its coordinates are finite and not too large, which make_segment asks, is
+// known, too; the rest is the same.
+__device__ __forceinline__ bool occluded(u32 triangles, u32 count, f32x3 from, f32x3 to)
 {
     const f32x3 w = sub(to, from);
     const float length = root(dot(w, w));
     const float eps = surface_offset(fmaxf(max_abs(from), max_abs(to)));
-    const float r = quot(1.0f, length);
-    Frame frame;
-    make_frame(frame, from, f32x3{mul(w.x, r), mul(w.y, r), mul(w.z, r)});
-    const float t_max = sub(length, eps);
-    bool is = false;
-    for (u32 i = 0; i < count; i++) {
-        const FanTriangle& v = all[i];
-        const float t = triangle_crossing(frame, f32x3{v.v0.x, v.v0.y, v.v0.z}, f32x3{v.v1.x, v.v1.y, v.v1.z},
-                                          f32x3{v.v2.x, v.v2.y, v.v2.z});
-        is = is || (t >= eps && t <= t_max);
+    if (!(length > mul(2.0f, eps))) {
+        return false;
     }
-    return is && length > mul(2.0f, eps);
+    const float r = quot(1.0f, length);
+    const FanFrame f = fan_frame(from, f32x3{mul(w.x, r), mul(w.y, r), mul(w.z, r)});
+    const float t_max = sub(length, eps);
+    const u32 end = triangles + count * (u32)sizeof(FanTriangle);
+    for (u32 at = triangles; at != end; at += (u32)sizeof(FanTriangle)) {
+        Sheared p;
+        Edges e = see_sheared(p, f.frame, load_corner(f, at), load_corner(f, at + 16), load_corner(f, at + 32));
+        if ((e.u == 0.0f) | (e.v == 0.0f) | (e.w == 0.0f)) {
+            if (may_underflow(e.u, p.cx, p.by) || may_underflow(e.v, p.ax, p.cy) || may_underflow(e.w, p.bx, p.ay)) {
+                settle_zeros(e, p);
+            }
+        }
+        // is_inside without a branch.
+        const float sum = edge_sum(e);
+        const float lowest = fminf(e.u, fminf(e.v, e.w));
+        const float highest = fmaxf(e.u, fmaxf(e.v, e.w));
+        if (((lowest < 0.0f) & (highest > 0.0f)) | (sum == 0.0f)) {
+            continue;
+        }
+        // Most crossings are far outside of the interval. Products tell so, whose rounding is
+        // next to nothing of the margins, without the two quotients of crossing_t.
+        const float size = fabsf(mul(sum, f.frame.dz));
+        const float depth = add(add(mul(e.u, e.az), mul(e.v, e.bz)), mul(e.w, e.cz));
+        const float along = (sum < 0.0f) != (f.frame.dz < 0.0f) ? -depth : depth;
+        const bool outside = (along < mul(mul(eps, 0.999999f), size)) | (along > mul(mul(t_max, 1.000001f), size));
+        if ((size > 1e-30f) & outside) {
+            continue;
+        }
+        const float t = crossing_t(f.frame, e, sum);
+        if (t >= eps && t <= t_max) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -59,7 +59,13 @@ __device__ __forceinline__ float exact_edge(float a, float b, float c, float d)
     return __double2float_rn(__dsub_rn(__dmul_rn((double)a, (double)b), __dmul_rn((double)c, (double)d)));
 }
 
-__device__ __forceinline__ Edges see_triangle(const Frame& f, f32x3 v0, f32x3 v1, f32x3 v2)
+// The corners of a triangle in the plane across a ray.
+struct Sheared {
+    float ax, ay, bx, by, cx, cy;
+};
+
+// What a ray sees, but for products that underflow.
+__device__ __forceinline__ Edges see_sheared(Sheared& p, const Frame& f, f32x3 v0, f32x3 v1, f32x3 v2)
 {
     const f32x3 a = sub(v0, f.o);
     const f32x3 b = sub(v1, f.o);
@@ -68,21 +74,33 @@ __device__ __forceinline__ Edges see_triangle(const Frame& f, f32x3 v0, f32x3 v1
     e.az = f.z(a);
     e.bz = f.z(b);
     e.cz = f.z(c);
-    const float ax = sub(f.x(a), mul(f.sx, e.az));
-    const float ay = sub(f.y(a), mul(f.sy, e.az));
-    const float bx = sub(f.x(b), mul(f.sx, e.bz));
-    const float by = sub(f.y(b), mul(f.sy, e.bz));
-    const float cx = sub(f.x(c), mul(f.sx, e.cz));
-    const float cy = sub(f.y(c), mul(f.sy, e.cz));
-    e.u = dop(cx, by, cy, bx);
-    e.v = dop(ax, cy, ay, cx);
-    e.w = dop(bx, ay, by, ax);
-    // Only an underflow makes the compensated form zero where the exact value is
-    // not: f64 has room for it.
+    p.ax = sub(f.x(a), mul(f.sx, e.az));
+    p.ay = sub(f.y(a), mul(f.sy, e.az));
+    p.bx = sub(f.x(b), mul(f.sx, e.bz));
+    p.by = sub(f.y(b), mul(f.sy, e.bz));
+    p.cx = sub(f.x(c), mul(f.sx, e.cz));
+    p.cy = sub(f.y(c), mul(f.sy, e.cz));
+    e.u = dop(p.cx, p.by, p.cy, p.bx);
+    e.v = dop(p.ax, p.cy, p.ay, p.cx);
+    e.w = dop(p.bx, p.ay, p.by, p.ax);
+    return e;
+}
+
+// Only an underflow makes the compensated form zero where the exact value is
+// not: f64 has room for it.
+__device__ __forceinline__ void settle_zeros(Edges& e, const Sheared& p)
+{
+    e.u = e.u == 0.0f ? exact_edge(p.cx, p.by, p.cy, p.bx) : e.u;
+    e.v = e.v == 0.0f ? exact_edge(p.ax, p.cy, p.ay, p.cx) : e.v;
+    e.w = e.w == 0.0f ? exact_edge(p.bx, p.ay, p.by, p.ax) : e.w;
+}
+
+__device__ __forceinline__ Edges see_triangle(const Frame& f, f32x3 v0, f32x3 v1, f32x3 v2)
+{
+    Sheared p;
+    Edges e = see_sheared(p, f, v0, v1, v2);
     if (e.u == 0.0f || e.v == 0.0f || e.w == 0.0f) {
-        e.u = e.u == 0.0f ? exact_edge(cx, by, cy, bx) : e.u;
-        e.v = e.v == 0.0f ? exact_edge(ax, cy, ay, cx) : e.v;
-        e.w = e.w == 0.0f ? exact_edge(bx, ay, by, ax) : e.w;
+        settle_zeros(e, p);
     }
     return e;
 }
