@@ -65,7 +65,7 @@ func (p *program) openScene(ctx context.Context, c *common, options chunked.Opti
 		return nil, err
 	}
 	watch.lap("read")
-	e, err := p.openEngine(ctx, c.devices, c.backend, options)
+	e, err := p.openDivided(ctx, c, options)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (p *program) openScene(ctx context.Context, c *common, options chunked.Opti
 }
 
 func (p *program) planBatch(ctx context.Context, c *common, options chunked.Options, job batchJob) (err error) {
-	e, err := p.openEngine(ctx, c.devices, c.backend, options)
+	e, err := p.openDivided(ctx, c, options)
 	if err != nil {
 		return err
 	}

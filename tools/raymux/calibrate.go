@@ -40,7 +40,7 @@ func (p *program) calibrate(ctx context.Context, args []string) (err error) {
 	})
 	fs.count("rows", "rays `N` of the probe; use the size of your batches (default 1048576)", &f.rows)
 	fs.count("bounces", "reflections `B` of trace_reflections, 1 to 64", &f.bounces)
-	fs.file("json", "`FILE` for the record, which multi.ImportCalibration reads", &f.json)
+	fs.file("json", "`FILE` for the record, for -calibration of other commands and multi.ImportCalibration", &f.json)
 	if err := fs.parse(p, args); err != nil {
 		return ignoreHelp(err)
 	}

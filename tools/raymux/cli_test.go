@@ -114,7 +114,7 @@ func (c call) args(b *bench) []string {
 	for _, f := range c.flags {
 		value := f[1]
 		switch f[0] {
-		case "-mesh", "-origins", "-directions", "-tmax", "-starts", "-ends", "-ignore", "-active", "-states", "-material", "-tx", "-rx", "-out":
+		case "-mesh", "-origins", "-directions", "-tmax", "-starts", "-ends", "-ignore", "-active", "-states", "-material", "-tx", "-rx", "-out", "-calibration":
 			position := f[0] == "-tx" && c.command != "dfr-paths"
 			if value != "" && !position && !filepath.IsAbs(value) {
 				value = b.path(value)

@@ -22,6 +22,7 @@ type dfrFlags struct {
 func (fs *flagSet) dfr(f *dfrFlags) {
 	fs.common(&f.common)
 	fs.split(&f.options)
+	fs.calibrations(&f.common)
 	fs.file("states", "`FILE` of wedge states, .npz, as dfr-states writes it; its optional column active, [M] bool, names those that take part (required)", &f.states)
 	fs.file("material", "`FILE` of what the faces are made of, .npz: eta_r, sigma (S/m), mu_r, gain [K] float32, valid [K] bool, and index [faces] int32 unless K is the number of faces (default: faces reflect nothing, gain 1)", &f.material)
 	fs.positive("wavelength", "`LENGTH` of the wave in metres (required)", &f.wavelength)

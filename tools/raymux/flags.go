@@ -78,6 +78,8 @@ type common struct {
 	out        string
 	fields     []string // as written; nil: all
 	plan, info bool
+	// calibrations are records of calibrations, of commands that divide their rows.
+	calibrations []string
 }
 
 func (fs *flagSet) common(c *common) {

@@ -19,6 +19,7 @@ type rayFlags struct {
 func (fs *flagSet) rays(f *rayFlags) {
 	fs.common(&f.common)
 	fs.split(&f.options)
+	fs.calibrations(&f.common)
 	fs.file("origins", "`FILE` of the ray origins, [N, 3] float32: .npy, or file.npz:column (required)", &f.origins)
 	fs.file("directions", "`FILE` of the ray directions, [N, 3] float32, of any length (required)", &f.directions)
 	fs.file("tmax", "`FILE` of the largest accepted ray parameters, [N] float32", &f.tmax)

@@ -76,7 +76,8 @@ func describe(ctx context.Context, err error) (status int, text string) {
 		return exitInterrupted, "interrupted; no output was written"
 	case errors.As(err, &devices):
 		return exitDevices, text
-	case errors.As(err, &usage), errors.As(err, &fault), errors.As(err, &option), errors.As(err, &budget), errors.As(err, &chunk), errors.As(err, &arg), errors.As(err, &limit), errors.As(err, &probe):
+	case errors.As(err, &usage), errors.As(err, &fault), errors.As(err, &option), errors.As(err, &budget), errors.As(err, &chunk), errors.As(err, &arg), errors.As(err, &limit), errors.As(err, &probe),
+		errors.Is(err, multi.ErrCalibration):
 		return exitUsage, text
 	}
 	return exitFailed, text
