@@ -20,6 +20,12 @@ type Target interface {
 	VisiblePair(ctx context.Context, s scene.SegmentPairs, opts ...scene.CallOption) (*scene.PairVisibility, error)
 	VisibleEdge(ctx context.Context, e scene.EdgeSamples, opts ...scene.CallOption) (*scene.EdgeVisibility, error)
 	VisibleChain(ctx context.Context, p scene.Polylines, opts ...scene.CallOption) (*scene.ChainVisibility, error)
+	TraceReflEPC(ctx context.Context, in scene.EPCRows, opt scene.EPCOptions, opts ...scene.CallOption) (*scene.EPCPaths, error)
+	TraceReflEPCField(ctx context.Context, in scene.EPCRows, opt scene.EPCFieldOptions, opts ...scene.CallOption) (*scene.EPCFields, error)
+	TraceDfrPaths(ctx context.Context, tx, rx cuda.Slice[float32], states *scene.StateTable, opt scene.DfrPathOptions, opts ...scene.CallOption) (*scene.DfrPaths, error)
+	AccumulateReflections(ctx context.Context, rays scene.Rays, grid scene.Grid, opt scene.ReflGridOptions, opts ...scene.CallOption) (*scene.ReflGrids, error)
+	AccumDfrDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrDirectOptions, opts ...scene.CallOption) (*scene.DfrAccum, error)
+	AccumDfrCoherentDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrCoherentOptions, opts ...scene.CallOption) (*scene.DfrCoherentAccum, error)
 	Bounds() (lo, hi [3]float32)
 	Context() *cuda.Context
 	Stream() *cuda.Stream
@@ -37,8 +43,9 @@ type Probe struct {
 	MaxBounces int
 	// Run is your own probe; it needs Operation. It makes one call of the operation with
 	// rows on the device with the given ordinal, and returns when that is enqueued. Build
-	// inputs once per device and keep them: what Run does is timed. It may be called on
-	// any replica and must neither change nor close the scene.
+	// inputs once per device and keep them: what Run does is timed. Tables of the set, of
+	// states, materials and groups, are on all of its devices. Run may be called on any
+	// replica and must neither change nor close the scene.
 	Run func(ctx context.Context, target Target, device int) error
 	// Repeats are the rounds in which the devices are timed alone. 0: 9. Fewer than 6
 	// cannot tell devices of one product apart.
