@@ -161,3 +161,25 @@ func TestMultiGridLosesADevice(t *testing.T) {
 	x.free()
 	require.NoError(t, rest.Close())
 }
+
+// A table that is open when a device leaves the set is named, and the rest works with new ones.
+func TestMultiRebuildNamesOpenTables(t *testing.T) {
+	rng := rngOf(115)
+	drv, _, _ := emulator(t, 2)
+	s, err := create(drv, []int{0, 1}, anyFloor(), 64)
+	require.NoError(t, err)
+	m := room(rng)
+	faces := len(m.Faces) / 3
+	build(t, s, m)
+	open := newTables(t, s, wedgeStates(rng, 3, faces), faces)
+	rest, err := s.RebuildWithout(bg, 1)
+	var leak *cuda.LeakError
+	require.ErrorAs(t, err, &leak)
+	require.ErrorContains(t, err, "device 1")
+	require.NotNil(t, rest)
+	require.Equal(t, []int{0}, rest.Devices())
+	open.close(t)
+	again := newTables(t, rest, wedgeStates(rng, 3, faces), faces)
+	again.close(t)
+	require.NoError(t, rest.Close())
+}

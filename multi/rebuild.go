@@ -14,6 +14,10 @@ import (
 // and the other replicas over; s is closed. Weights of the device are dropped, calibrated
 // weights are forgotten. The master cannot be left out: without it only Close works.
 //
+// Tables of states, materials and groups have a copy on the device that goes. Close them
+// before, and upload them again with the new set: for one that is open the set comes with a
+// *cuda.LeakError.
+//
 // Replicas that are in step stay as they are, so that the call costs next to nothing. If s
 // had diverged, they are copied from the master again; when that fails, the error comes
 // with a set that has diverged and can be built.
