@@ -176,3 +176,48 @@ func TestOptixNoWarmUp(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 }
+
+// Sums on grids are traced by our own tree with either backend: a set with OptiX has the bits of one device without, also
+// after a Sync, which its trees have to follow.
+func TestOptixSetsSumGrids(t *testing.T) {
+	const states, rows = 3, 24
+	drv, devices, _ := optixDriver(t, fakeoptix.Config{})
+	m := room(rngOf(116))
+	m.Dynamic = true
+	faces := len(m.Faces) / 3
+	var want []map[string][]byte
+	for _, c := range []struct {
+		backend scene.Backend
+		devices []int
+		weights []float64
+	}{{scene.CUDA, devices[:1], []float64{1}}, {scene.OptiX, devices, []float64{1, 1}}} {
+		opts := anyFloor(c.weights...)
+		opts.Backend, opts.MinLanesPerDevice = c.backend, 1
+		s := newScene(t, drv, c.devices, opts)
+		build(t, s, m)
+		require.Equal(t, c.backend, s.Backend(), s.BackendReason())
+		tables := newTables(t, s, wedgeStates(rngOf(117), states, faces), faces)
+		t.Cleanup(func() { tables.close(t) })
+		in, free := newRadioInputs(t, rngOf(118), s.Stream(), rows, states)
+		t.Cleanup(free)
+		var have []map[string][]byte
+		for _, by := range []float32{1, .8} {
+			moved := make([]float32, len(m.Vertices))
+			for i, x := range m.Vertices {
+				moved[i] = by * x
+			}
+			require.NoError(t, s.UpdateMeshVertices(0, moved))
+			require.NoError(t, s.Sync(bg))
+			for _, a := range accumulations(in, rows, 200) {
+				var info CallInfo
+				have = append(have, a.answer(t, s, tables, nil, Info(&info)))
+				require.Equal(t, len(c.devices) > 1, info.Plan.Shards[len(c.devices)-1].Begin > 0, a.name)
+			}
+		}
+		if want == nil {
+			want = have
+			require.NotEqual(t, want[0], want[len(want)/2], "the walls have moved")
+		}
+		require.Equal(t, want, have)
+	}
+}
