@@ -100,12 +100,9 @@ func (t *deviceTable) on(op string, s *Scene) (cuda.Slice[uint8], error) {
 	return memory, badArg(op, t.name, "is on devices %v, want it on device %d: upload it with this scene", have, s.ctx.Device().Ordinal())
 }
 
-// Close returns the memory of all copies. It waits for all work of their devices, so that
-// no query still reads them. Close is idempotent, and of nil it does nothing.
-func (t *deviceTable) Close() error {
-	if t == nil {
-		return nil
-	}
+// close returns the memory of all copies. It is not exported, because a promoted Close
+// fails on a nil pointer of the table that embeds this one, before it can look.
+func (t *deviceTable) close() error {
 	t.mu.Lock()
 	copies := t.copies
 	t.copies, t.closed = nil, true

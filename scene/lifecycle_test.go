@@ -1,7 +1,14 @@
 package scene_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
 	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,8 +46,39 @@ func up(m scene.Mesh, z float32) scene.Mesh { return moved(m, vec{0, 0, z}) }
 
 // What a failed call returns may be closed by a defer that does not look.
 func TestCloseOfNil(t *testing.T) {
-	require.NoError(t, (*scene.Scene)(nil).Close())
-	require.NoError(t, (*scene.Hits)(nil).Close())
+	closers := map[string]interface{ Close() error }{}
+	for _, c := range [...]interface{ Close() error }{
+		(*scene.Scene)(nil), (*scene.MaterialTable)(nil), (*scene.StateTable)(nil), (*scene.SurfaceGroupTable)(nil),
+		(*scene.Hits)(nil), (*scene.Chains)(nil), (*scene.UniqueChains)(nil), (*scene.Visibility)(nil), (*scene.PairVisibility)(nil),
+		(*scene.EdgeVisibility)(nil), (*scene.ChainVisibility)(nil), (*scene.DfrAccum)(nil), (*scene.DfrCoherentAccum)(nil),
+		(*scene.DfrPaths)(nil), (*scene.ReflGrids)(nil), (*scene.EPCPaths)(nil), (*scene.EPCFields)(nil),
+	} {
+		closers[reflect.TypeOf(c).Elem().Name()] = c
+	}
+	require.ElementsMatch(t, typesThatClose(t), slices.Collect(maps.Keys(closers)))
+	for name, c := range closers {
+		require.NotPanics(t, func() { require.NoError(t, c.Close(), name) }, name)
+	}
+}
+
+// typesThatClose are the exported types of the package that declare Close.
+func typesThatClose(t *testing.T) (names []string) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || f.Name.Name != "Close" {
+				continue
+			}
+			if of, ok := f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident); ok && of.IsExported() {
+				names = append(names, of.Name)
+			}
+		}
+	}
+	return names
 }
 
 func TestL1NothingWorksBeforeBuild(t *testing.T) {

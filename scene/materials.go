@@ -42,7 +42,7 @@ func (t *MaterialTable) Close() error {
 	if t == nil {
 		return nil
 	}
-	return t.deviceTable.Close()
+	return t.close()
 }
 
 // UploadMaterials brings the media of the scene's surfaces to its device. It copies them:

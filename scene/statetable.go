@@ -17,6 +17,15 @@ type StateTable struct {
 // Count is the number of states.
 func (t *StateTable) Count() int { return t.count }
 
+// Close returns the memory of all copies. It waits for all work of their devices, so that
+// no query still reads them. Close is idempotent, and of nil it does nothing.
+func (t *StateTable) Close() error {
+	if t == nil {
+		return nil
+	}
+	return t.close()
+}
+
 // UploadStates brings the first Count states to the scene's device. It copies them:
 // later changes of the columns do not matter. Values may be anything; what makes no wedge
 // is rejected lane by lane and counted there.

@@ -35,7 +35,7 @@ func (t *SurfaceGroupTable) Close() error {
 	if t == nil {
 		return nil
 	}
-	return t.deviceTable.Close()
+	return t.close()
 }
 
 // UploadSurfaceGroups brings the groups of the scene's faces to its device. It copies
