@@ -94,8 +94,8 @@ const maxPathCapacity = 1<<31 - 1
 //
 // Errors: ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the error of
 // ctx, and errors of the device; nothing is enqueued for all but the last. Cost: four
-// launches, 53 bytes per row of result; with Compact also a copy of 41 bytes per row, which
-// the pool gets back. The first call loads the kernels.
+// launches, 53 bytes per row of result; with Compact five, and as long as they run 41 more
+// bytes per row. The first call loads the kernels.
 func (s *Scene) TraceDfrPaths(ctx context.Context, tx, rx cuda.Slice[float32], states *StateTable, options DfrPathOptions, opts ...CallOption) (*DfrPaths, error) {
 	return ask(ctx, s, func() (*DfrPaths, *Call, error) { return s.prepareDfrPaths(ctx, tx, rx, states, options, opts) })
 }

@@ -286,6 +286,33 @@ func compacted(rows pathRows) pathRows {
 	return out
 }
 
+// Compact moves rows in tiles of 2048, of which some have paths in nearly all rows and some in few.
+func TestDfrPathsCompactInManyTiles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(75, 76))
+	d := wedgeBox(t)
+	const n = 5000
+	b := pathBatch{tx: []vec{{-1.2, .8, -.1}}, active: all(1), polarization: []vec{{0, 0, 1}}}
+	for i := range n {
+		rx := vec{1 + rng.Float32(), 1.1 + rng.Float32(), rng.Float32() - .5}
+		switch {
+		case i < 2048 && i%97 != 0, i >= 4096 && i%3 != 0:
+			rx[rng.IntN(3)] = nan
+		case i%7 == 0:
+			rx[1] = -1
+		}
+		b.rx = append(b.rx, rx)
+	}
+	for _, first := range []int{0, 2048, 2100} { // the tile that is full of paths in the middle, and in front
+		part := b
+		part.rx = append(slices.Clone(b.rx[first:]), b.rx[:first]...)
+		rows := d.paths(part)
+		require.Greater(t, rows.count, int64(1500))
+		require.Less(t, rows.count, int64(3000))
+		part.layout = scene.Compact
+		require.Equal(t, compacted(rows).bits(), d.paths(part).bits(), "from receiver %d on", first)
+	}
+}
+
 // The result of several transmitters is those of each, and an inactive state may hold
 // anything.
 func TestDfrPathsOfOneTransmitterAtATime(t *testing.T) {

@@ -68,7 +68,7 @@ func pathColumnsAt(base uint64, starts []int64) dfrPathColumns {
 	return dfrPathColumns{at(0), at(1), at(2), at(3)}
 }
 
-type movePathsParams struct {
+type packPathsParams struct {
 	From        dfrPathColumns
 	To          dfrPathColumns
 	Tx          uint64
@@ -82,20 +82,28 @@ type movePathsParams struct {
 	States      uint32
 }
 
+type settlePathsParams struct {
+	From  dfrPathColumns
+	To    dfrPathColumns
+	Total uint64
+	Count int64
+}
+
 // Kernels of ptx/kernels/dfrpaths.cu.
 var (
-	traceDfrPathsKernel = ptx.Entry[dfrPathsParams]{Module: "dfrpaths", Name: "trace_dfr_paths"}
-	dfrPathIdsKernel    = ptx.Entry[dfrIdsParams]{Module: "dfrpaths", Name: "dfr_path_ids"}
-	countDfrPathsKernel = ptx.Entry[countPathsParams]{Module: "dfrpaths", Name: "count_dfr_paths"}
-	sumDfrPathsKernel   = ptx.Entry[sumPathsParams]{Module: "dfrpaths", Name: "sum_dfr_paths"}
-	moveDfrPathsKernel  = ptx.Entry[movePathsParams]{Module: "dfrpaths", Name: "move_dfr_paths"}
+	traceDfrPathsKernel  = ptx.Entry[dfrPathsParams]{Module: "dfrpaths", Name: "trace_dfr_paths"}
+	dfrPathIdsKernel     = ptx.Entry[dfrIdsParams]{Module: "dfrpaths", Name: "dfr_path_ids"}
+	countDfrPathsKernel  = ptx.Entry[countPathsParams]{Module: "dfrpaths", Name: "count_dfr_paths"}
+	sumDfrPathsKernel    = ptx.Entry[sumPathsParams]{Module: "dfrpaths", Name: "sum_dfr_paths"}
+	packDfrPathsKernel   = ptx.Entry[packPathsParams]{Module: "dfrpaths", Name: "pack_dfr_paths"}
+	settleDfrPathsKernel = ptx.Entry[settlePathsParams]{Module: "dfrpaths", Name: "settle_dfr_paths"}
 )
 
 // dfrPathKernels are the kernels of path export. They are loaded by the first call that
 // needs them.
 type dfrPathKernels struct {
-	module                       *cuda.Module
-	trace, ids, count, sum, move *cuda.Function
+	module                               *cuda.Module
+	trace, ids, count, sum, pack, settle *cuda.Function
 }
 
 func loadDfrPathKernels(c *cuda.Context) (*dfrPathKernels, error) {
@@ -106,7 +114,7 @@ func loadDfrPathKernels(c *cuda.Context) (*dfrPathKernels, error) {
 	}
 	err = functions(k.module, map[string]**cuda.Function{
 		traceDfrPathsKernel.Name: &k.trace, dfrPathIdsKernel.Name: &k.ids, countDfrPathsKernel.Name: &k.count,
-		sumDfrPathsKernel.Name: &k.sum, moveDfrPathsKernel.Name: &k.move,
+		sumDfrPathsKernel.Name: &k.sum, packDfrPathsKernel.Name: &k.pack, settleDfrPathsKernel.Name: &k.settle,
 	})
 	if err != nil {
 		return nil, firstError(err, k.module.Close())

@@ -172,24 +172,21 @@ func (q *dfrPathsQuery) move(s *Scene, sc cuda.Scope, k *dfrPathKernels, st *cud
 	}
 	n := q.to.rows
 	starts, bytes := columnStarts(n, dfrPathWidths[:])
-	// The columns of the search are the first of the result.
-	lanes, err := q.to.memory().memory.Sub(0, int(bytes))
+	packed, err := cuda.PoolAlloc[uint8](s.ctx.Pool(), st, int(bytes))
 	if err != nil {
 		return err
 	}
-	from, err := cuda.PoolAlloc[uint8](s.ctx.Pool(), st, int(bytes))
-	if err != nil {
-		return err
-	}
-	err = copyColumns(st, from, lanes, columnSizes(n, dfrPathWidths[:]))
+	r, away := q.to, pathColumnsAt(packed.Addr(), starts)
+	home := dfrPathColumns{Status: r.Status.Addr(), Delay: r.Delay.Addr(), Field: r.Field.Addr(), Point: r.P0.Addr()}
+	err = launchBlocks(sc, k.pack, st, tiles, pathThreads, &packPathsParams{
+		From: home, To: away, Tx: r.TxID.Addr(), Rx: r.RxID.Addr(), Edge: r.EdgeID.Addr(),
+		StatesTable: table.States, Totals: totals.Addr(), Total: r.Count.Addr(),
+		Count: n, Receivers: q.receivers, States: q.used,
+	})
 	if err == nil {
-		r := q.to
-		err = launchBlocks(sc, k.move, st, tiles, pathThreads, &movePathsParams{
-			From: pathColumnsAt(from.Addr(), starts), To: pathColumnsAt(lanes.Addr(), starts),
-			Tx: r.TxID.Addr(), Rx: r.RxID.Addr(), Edge: r.EdgeID.Addr(),
-			StatesTable: table.States, Totals: totals.Addr(), Total: r.Count.Addr(),
-			Count: n, Receivers: q.receivers, States: q.used,
+		err = launchBlocks(sc, k.settle, st, tiles, pathThreads, &settlePathsParams{
+			From: away, To: home, Total: r.Count.Addr(), Count: n,
 		})
 	}
-	return firstError(err, cuda.PoolFree(s.ctx.Pool(), st, from))
+	return firstError(err, cuda.PoolFree(s.ctx.Pool(), st, packed))
 }

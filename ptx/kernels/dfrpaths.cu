@@ -152,8 +152,56 @@ struct PathColumns {
     float* point;
 };
 
-// Moves valid rows to the front, in their order, and the others behind them.
-struct MovePathsParams {
+// Compact packs valid rows at the front of other columns, and settles them where they
+// belong. All other rows hold the same values but for their status, which the search has
+// written: so nothing else of them moves, and of the rows that have moved away only those
+// behind the valid ones are cleared.
+//
+// A warp works for the rows of a tile that follow each other. The rows that it moves or
+// clears are in a list, so that its lanes share what they consist of.
+#define PATH_WARP_ROWS (PATH_TILE / (PATH_THREADS / 32))
+
+struct RowList {
+    u8* rows; // of those of the warp
+    u32 count;
+
+    // Adds the row of every lane that has chosen; returns how many were chosen before it.
+    __device__ __forceinline__ u32 add(u32 row, bool chosen)
+    {
+        const u32 lanes = __ballot_sync(0xffffffff, chosen);
+        const u32 place = count + __popc(lanes & ((1u << (threadIdx.x & 31)) - 1));
+        if (chosen) {
+            rows[place] = (u8)row;
+        }
+        count += __popc(lanes);
+        return place;
+    }
+};
+
+// The rows of a list in a column of WIDTH values per row, which begins with the rows of the
+// warp, to rows that follow each other.
+template <u32 WIDTH> __device__ __forceinline__ void gather_rows(float* to, const float* from, const RowList& list)
+{
+    for (u32 i = threadIdx.x & 31; i < WIDTH * list.count; i += 32) {
+        to[i] = from[WIDTH * list.rows[i / WIDTH] + i % WIDTH];
+    }
+}
+
+template <u32 WIDTH> __device__ __forceinline__ void set_rows(float* to, const RowList& list, float value)
+{
+    for (u32 i = threadIdx.x & 31; i < WIDTH * list.count; i += 32) {
+        to[WIDTH * list.rows[i / WIDTH] + i % WIDTH] = value;
+    }
+}
+
+template <u32 WIDTH> __device__ __forceinline__ void copy_rows(float* to, const float* from, u32 rows)
+{
+    for (u32 i = threadIdx.x & 31; i < WIDTH * rows; i += 32) {
+        to[i] = from[i];
+    }
+}
+
+struct PackPathsParams {
     PathColumns from, to;
     i32* tx;
     i32* rx;
@@ -165,37 +213,87 @@ struct MovePathsParams {
     u32 receivers, states;
 };
 
-extern "C" __global__ void __launch_bounds__(PATH_THREADS) move_dfr_paths(const __grid_constant__ MovePathsParams p)
+// Packs valid rows, and statuses in the order of Compact; ids it writes where they belong.
+extern "C" __global__ void __launch_bounds__(PATH_THREADS) pack_dfr_paths(const __grid_constant__ PackPathsParams p)
 {
     __shared__ u32 sums[PATH_THREADS / 32];
-    __shared__ u32 end;
-    const i64 tile = (i64)blockIdx.x * PATH_TILE;
-    u32 before = p.totals[blockIdx.x]; // valid rows
-    for (u32 k = 0; k < PATH_TILE; k += PATH_THREADS) {
-        const i64 row = tile + k + threadIdx.x;
-        const bool present = row < p.count;
-        const u32 status = present ? p.from.status[row] : LANE_INACTIVE;
-        const bool valid = status == LANE_VALID;
-        const u32 mine = before + sum_before(valid, sums);
-        if (threadIdx.x == PATH_THREADS - 1) {
-            end = mine + valid;
-        }
-        if (present) {
-            const i64 to = valid ? mine : *p.total + (row - mine);
-            p.to.status[to] = (u8)status;
-            p.to.delay[to] = p.from.delay[row];
-            for (u32 i = 0; i < 6; i++) {
-                p.to.field[6 * to + i] = p.from.field[6 * row + i];
-            }
-            for (u32 i = 0; i < 3; i++) {
-                p.to.point[3 * to + i] = p.from.point[3 * row + i];
-            }
-            const RowPlace place = row_place(row, p.receivers, p.states);
-            p.tx[to] = valid ? (i32)place.tx : -1;
-            p.rx[to] = valid ? (i32)place.rx : -1;
-            p.edge[to] = valid ? p.states_table[place.state].edge : -1;
-        }
-        __syncthreads();
-        before = end;
+    __shared__ u8 listed[PATH_THREADS / 32][PATH_WARP_ROWS];
+    const u32 warp = threadIdx.x >> 5;
+    const u32 lane = threadIdx.x & 31;
+    const i64 first = (i64)blockIdx.x * PATH_TILE + warp * PATH_WARP_ROWS;
+    const u32 rows = (u32)max((i64)0, min((i64)PATH_WARP_ROWS, p.count - first));
+    RowList valid{listed[warp], 0};
+    u32 places[PATH_WARP_ROWS / 32]; // and the status in the bits above
+#pragma unroll
+    for (u32 k = 0; k < PATH_WARP_ROWS / 32; k++) {
+        const u32 row = 32 * k + lane;
+        const u32 status = row < rows ? p.from.status[first + row] : LANE_INACTIVE;
+        places[k] = status << 16 | valid.add(row, status == LANE_VALID);
     }
+    if (lane == 0) {
+        sums[warp] = valid.count;
+    }
+    __syncthreads();
+    i64 before = p.totals[blockIdx.x]; // valid rows
+    for (u32 w = 0; w < warp; w++) {
+        before += sums[w];
+    }
+    const i64 total = *p.total;
+#pragma unroll
+    for (u32 k = 0; k < PATH_WARP_ROWS / 32; k++) {
+        const u32 row = 32 * k + lane;
+        const u32 status = places[k] >> 16;
+        if (row < rows && status != LANE_VALID) {
+            p.to.status[total + first + row - before - (places[k] & 0xffff)] = (u8)status;
+        }
+        if (row < rows && first + row >= total) {
+            p.tx[first + row] = -1;
+            p.rx[first + row] = -1;
+            p.edge[first + row] = -1;
+        }
+    }
+    for (u32 i = lane; i < valid.count; i += 32) {
+        const RowPlace place = row_place(first + valid.rows[i], p.receivers, p.states);
+        p.tx[before + i] = (i32)place.tx;
+        p.rx[before + i] = (i32)place.rx;
+        p.edge[before + i] = p.states_table[place.state].edge;
+    }
+    gather_rows<1>(p.to.delay + before, p.from.delay + first, valid);
+    gather_rows<6>(p.to.field + 6 * before, p.from.field + 6 * first, valid);
+    gather_rows<3>(p.to.point + 3 * before, p.from.point + 3 * first, valid);
+}
+
+struct SettlePathsParams {
+    PathColumns from, to;
+    const i64* total;
+    i64 count;
+};
+
+extern "C" __global__ void __launch_bounds__(PATH_THREADS) settle_dfr_paths(const __grid_constant__ SettlePathsParams p)
+{
+    __shared__ u8 listed[PATH_THREADS / 32][PATH_WARP_ROWS];
+    const u32 warp = threadIdx.x >> 5;
+    const u32 lane = threadIdx.x & 31;
+    const i64 first = (i64)blockIdx.x * PATH_TILE + warp * PATH_WARP_ROWS;
+    if (first >= p.count) {
+        return;
+    }
+    const u32 rows = (u32)min((i64)PATH_WARP_ROWS, p.count - first);
+    const u32 front = (u32)max((i64)0, min((i64)rows, *p.total - first)); // valid from now on
+    RowList left{listed[warp], 0};
+    for (u32 k = 0; k < PATH_WARP_ROWS; k += 32) {
+        const u32 row = k + lane;
+        u8* status = p.to.status + first + row;
+        left.add(row, row >= front && row < rows && *status == LANE_VALID);
+        if (row < rows) {
+            *status = row < front ? (u8)LANE_VALID : p.from.status[first + row];
+        }
+    }
+    __syncwarp();
+    set_rows<1>(p.to.delay + first, left, f32_inf());
+    set_rows<6>(p.to.field + 6 * first, left, 0.0f);
+    set_rows<3>(p.to.point + 3 * first, left, 0.0f);
+    copy_rows<1>(p.to.delay + first, p.from.delay + first, front);
+    copy_rows<6>(p.to.field + 6 * first, p.from.field + 6 * first, front);
+    copy_rows<3>(p.to.point + 3 * first, p.from.point + 3 * first, front);
 }
