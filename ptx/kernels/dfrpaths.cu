@@ -71,7 +71,7 @@ struct RowsOfPaths {
     __device__ __forceinline__ void collect(u32) const {}
 };
 
-extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 3) trace_dfr_paths(const __grid_constant__ DfrPathsParams p)
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 4) trace_dfr_paths(const __grid_constant__ DfrPathsParams p)
 {
     const i64 begin = (i64)blockIdx.x * p.block_rows;
     RowsOfPaths rows{p, p.row_begin + begin};
