@@ -41,8 +41,10 @@ type DfrCoherentOptions struct {
 // returns without waiting for it. Errors: ErrNotReady, *FailedError, *ArgumentError,
 // *cuda.WrongDeviceError, the error of ctx, before anything is enqueued, and errors of the
 // device. Cost: a fill and a launch; with KeepWords one launch more. The result takes 36
-// bytes per cell, 324 with KeepWords. The first call loads the kernels, and with OptiX
-// builds a tree to trace with after each change of the geometry, for which it waits.
+// bytes per cell, 324 with KeepWords; up to 4096 cells with as many states or more, which
+// the device divides, cost what they do with KeepWords. The first call loads the kernels,
+// and with OptiX builds a tree to trace with after each change of the geometry, for which
+// it waits.
 func (s *Scene) AccumDfrCoherentDirect(ctx context.Context, states *StateTable, g Grid, o DfrCoherentOptions, opts ...CallOption) (*DfrCoherentAccum, error) {
 	return askGrid(ctx, s, func() (*DfrCoherentAccum, *GridCall, error) { return s.prepareCoherent(states, g, o, opts) })
 }

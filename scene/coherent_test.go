@@ -169,7 +169,7 @@ func gridsOf(lanes pathRows, states, cells int, begin, count int64) (g coherentG
 // windows and calls that are divided anywhere.
 func TestCoherentSumsPathRows(t *testing.T) {
 	counted := [3]int32{}
-	for seed := range uint64(6) {
+	for seed := range uint64(7) {
 		rng := rand.New(rand.NewPCG(seed, 83))
 		d := randomBoxes(t, rng, 1+int(seed%3))
 		grid := randomGrid(rng, 2+rng.Int32N(2), 1+rng.Int32N(2))
@@ -180,6 +180,9 @@ func TestCoherentSumsPathRows(t *testing.T) {
 		case 5: // as many that also those with a path and those with a field are more
 			d.host = repeated(d.host, 40)
 			grid.Res0, grid.Res1, windows = 1, 1, 2
+		case 6: // so many that blocks share each of the cells
+			d.host = repeated(d.host, 1+4096/len(d.host.EdgeIndex))
+			windows = 3
 		}
 		tx, power := d.withSources(rng, 3)
 		states := d.states.Count()
@@ -188,7 +191,7 @@ func TestCoherentSumsPathRows(t *testing.T) {
 			Wavelength: d.lambda, Materials: d.materials, TxPolarization: polarization, EdgeMode: scene.EdgeMode(seed & 1),
 		}
 		var active []uint8
-		if seed < 2 {
+		if seed < 2 || seed == 6 {
 			for range states {
 				active = append(active, uint8(rng.IntN(4)))
 			}

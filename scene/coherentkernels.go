@@ -13,6 +13,8 @@ type coherentParams struct {
 	Active       uint64
 	ActiveCount  uint32
 	Group        uint32
+	Shares       uint32
+	Share        uint32
 	Begin        int64
 	End          int64
 	FirstSlot    int32

@@ -9,9 +9,10 @@ import (
 
 // coherentQuery is an AccumDfrCoherentDirect.
 //
-// A cell whose lanes all run in one launch is finished by it, and the accumulator holds
-// its fields as bits, which adding to zero keeps. A cell that launches divide between them
-// has a slot with the words of its sums. With KeepWords every cell has words. Behind the
+// A cell whose lanes all run in one block is finished by it, and the accumulator holds
+// its fields as bits, which adding to zero keeps. A cell that launches or blocks divide
+// between them has a slot with the words of its sums. With KeepWords every cell has words.
+// Behind the
 // words come, of 32 bits, the fields by component, if they are there, then three counters,
 // all over the cells; and the cell of each slot, as a maximum.
 type coherentQuery struct {
@@ -48,15 +49,43 @@ func (q *coherentQuery) accumulator() accumulatorSize {
 		return accumulatorSize{sums64: coherentWords * cells, sums32: coherentCounters * cells}
 	}
 	slots := int64(len(q.slots))
+	if q.divides() {
+		slots = q.touched()
+	}
 	return accumulatorSize{
 		sums64: coherentWords * slots, sums32: (coherentComponents + coherentCounters) * cells, maxima32: slots,
 	}
 }
 
+const (
+	// fewCells with manyStates each are divided among blocks: with one for each there were
+	// too few of them for a device, or the last ones would have it for themselves. The
+	// words cost one launch more.
+	fewCells   = 4096
+	manyStates = 4096
+	// maxShares bounds the number of blocks, and coherentRounds the lanes of a thread.
+	maxShares      = 1 << 16
+	coherentRounds = 64
+)
+
+// divides reports whether blocks share the states of a cell. Without KeepWords every cell
+// that the call touches then has a slot, in their order.
+func (q *coherentQuery) divides() bool {
+	return q.states >= manyStates && q.touched() <= fewCells
+}
+
+// touched is the number of cells with lanes of the call.
+func (q *coherentQuery) touched() int64 {
+	if q.begin == q.end {
+		return 0
+	}
+	return (q.end-1)/q.states - q.begin/q.states + 1
+}
+
 // cut finds the cells that launches divide between them.
 func (q *coherentQuery) cut(at []int64) error {
 	q.slots = nil
-	if q.options.KeepWords || q.states == 0 {
+	if q.options.KeepWords || q.states == 0 || q.divides() {
 		return nil
 	}
 	for _, lane := range at {
@@ -70,6 +99,9 @@ func (q *coherentQuery) cut(at []int64) error {
 
 // slot is where the words of a cell are, or -1 if it has none.
 func (q *coherentQuery) slot(cell int64) int32 {
+	if q.divides() {
+		return int32(cell - q.begin/q.states)
+	}
 	if i, found := slices.BinarySearch(q.slots, cell); found {
 		return int32(i)
 	}
@@ -155,12 +187,13 @@ func (q *coherentQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in
 		Active: in[0].Data.Addr(), ActiveCount: uint32(in[0].Data.Len()),
 		Begin: begin, End: begin + count, Words: acc.Addr(), Counters: behind,
 	}
-	lanes, err := x.lanesOfBlock(k.accumulate, count)
+	lanes, err := x.lanesOfBlock(k.accumulate, count, coherentRounds)
 	if err != nil {
 		return err
 	}
-	group := cellsOfBlock(q.states, lanes)
-	p.Group = uint32(group)
+	group, shares := q.blocks(lanes)
+	p.Group, p.Shares = uint32(group), uint32(shares)
+	p.Share = uint32((group*q.states + shares - 1) / shares)
 	u := q.options.TxPolarization
 	p.Polarization.X, p.Polarization.Y, p.Polarization.Z = u[0], u[1], u[2]
 	first, last := begin/q.states, (begin+count-1)/q.states
@@ -172,14 +205,20 @@ func (q *coherentQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in
 	if p.Lanes, err = q.lanes.on(on, x); err != nil {
 		return err
 	}
-	return x.launchTracing(sc, st, k.accumulate, (last-first+group)/group, cuda.ParamBytes(&p))
+	return x.launchTracing(sc, st, k.accumulate, (last-first+group)/group*shares, cuda.ParamBytes(&p))
 }
 
 // blockCells is BLOCK_CELLS of coherent.cu.
 const blockCells = 21
 
-// cellsOfBlock is how many cells a block works for, so that it gets so many lanes.
-func cellsOfBlock(states, lanes int64) int64 { return min(max(lanes/states, 1), blockCells) }
+// blocks is how many cells a block works for, or how many blocks share one, so that each
+// gets so many lanes.
+func (q *coherentQuery) blocks(lanes int64) (group, shares int64) {
+	if q.divides() {
+		return 1, min(max((q.states+lanes-1)/lanes, 2), maxShares)
+	}
+	return min(max(lanes/q.states, 1), blockCells), 1
+}
 
 func (q *coherentQuery) readout(_ *Scene, sc cuda.Scope, st *cuda.Stream) error {
 	return q.to.read(sc, st)

@@ -65,20 +65,17 @@ func (l *dfrLanes) on(s *Scene, x *treeSearch) (laneCall, error) {
 	return c, err
 }
 
-// maxBlockRounds is how many lanes for each of its threads a block of run_lanes takes at
-// most: enough that what is left over in the end does not matter.
-const maxBlockRounds = 32
-
 // lanesOfBlock is how many lanes a block of a kernel of run_lanes takes, of so many in all:
-// the more, the fuller its rounds, as long as there are blocks for the whole device. All
-// blocks take as many, so that the device is full until the end.
-func (x *treeSearch) lanesOfBlock(f *cuda.Function, lanes int64) (int64, error) {
+// the more, the fuller its rounds, as long as there are blocks for the whole device. Of
+// more lanes for each of its threads than most the last rounds, which are not full, do not
+// matter. All blocks take as many, so that the device is full until the end.
+func (x *treeSearch) lanesOfBlock(f *cuda.Function, lanes, most int64) (int64, error) {
 	resident, err := x.resident(f)
 	if err != nil {
 		return 0, err
 	}
 	rounds := max(1, (lanes+resident*blockSize-1)/(resident*blockSize))
-	waves := (rounds + maxBlockRounds - 1) / maxBlockRounds
+	waves := (rounds + most - 1) / most
 	return (rounds + waves - 1) / waves * blockSize, nil
 }
 

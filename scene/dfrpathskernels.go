@@ -11,6 +11,9 @@ const (
 	pathTile    = 2048 // rows per block
 )
 
+// pathRounds is how many lanes a thread of trace_dfr_paths takes at most.
+const pathRounds = 32
+
 type dfrPathsParams struct {
 	Lanes            laneCall
 	Tx               uint64

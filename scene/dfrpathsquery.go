@@ -100,7 +100,7 @@ func (q *dfrPathsQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, ou
 		return err
 	}
 	return on.eachLaunch(begin, count, func(begin, count int64) error {
-		rows, err := x.lanesOfBlock(k.trace, count)
+		rows, err := x.lanesOfBlock(k.trace, count, pathRounds)
 		if err != nil {
 			return err
 		}

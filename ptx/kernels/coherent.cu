@@ -1,6 +1,6 @@
 // Fields of wedges, summed over states in every cell of a grid. A block works for a few
-// cells: its threads leave the fields of lanes in shared memory, then each adds up its share
-// of one component of one cell, in registers and exactly.
+// cells or for some states of one: its threads leave the fields of lanes in shared memory,
+// then each adds up its share of one component of one cell, in registers and exactly.
 
 #include "grid.cuh"
 #include "utdlane.cuh"
@@ -21,9 +21,11 @@ struct CoherentParams {
     const u8* active; // of each state or of all, or null
     u32 active_count;
     u32 group; // cells of a block
+    u32 shares, share; // blocks that work for the same cells, and lanes of each
     i64 begin, end; // lanes: cell after cell, all states in each
     // Of the first and of the last cell of the launch: where the words of a cell are that
-    // other launches work for too, or -1 for a cell of this launch alone.
+    // other launches or blocks work for too, or -1 for a cell of one block alone. Where
+    // blocks share cells, all have slots, one after the other.
     i32 first_slot, last_slot;
     i64* words;    // [slots, 6, 6], or where fields is null of every cell
     u32* slots;    // cell of each slot
@@ -56,7 +58,10 @@ __device__ __forceinline__ void finish_component(const CoherentParams& p, i64 ce
     const i64* own = cell_words[place * COMPONENTS + component];
     i64 slot = cell;
     if (p.fields) {
-        slot = cell == p.begin / p.states ? p.first_slot : cell == (p.end - 1) / p.states ? p.last_slot : -1;
+        const i64 first = p.begin / p.states;
+        slot = p.shares > 1 || cell == first ? p.first_slot + (cell - first)
+            : cell == (p.end - 1) / p.states ? p.last_slot
+                                             : -1;
         if (slot < 0) {
             p.fields[component * cells + cell] = read_words(own);
         } else if (component == 0) {
@@ -147,10 +152,14 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 3) accum_dfr_cohere
     if (thread < BLOCK_CELLS * OUTCOMES) {
         (&cell_counts[0][0])[thread] = 0;
     }
-    const i64 first_cell = p.begin / p.states + (i64)blockIdx.x * p.group;
+    const i64 first_cell = p.begin / p.states + (i64)(blockIdx.x / p.shares) * p.group;
     const i64 origin = first_cell * p.states; // lane of the first cell's first state
-    const i64 from = max(p.begin, origin);
-    const i64 to = min(p.end, origin + (i64)p.group * p.states);
+    const i64 begin = origin + (i64)(blockIdx.x % p.shares) * p.share;
+    const i64 from = max(p.begin, begin);
+    const i64 to = min(p.end, min(begin + p.share, origin + (i64)p.group * p.states));
+    if (from >= to) {
+        return;
+    }
     LanesOfCells lanes{p, first_cell, (u32)(from - origin)};
     run_lanes(lanes, p.lanes, (u32)(to - from));
 
