@@ -83,6 +83,10 @@ func (t *tables) reflectors(pool, slots uint64) reflectors {
 	return reflectors{Surfaces: t.surfaces(), Pool: pool, Slots: slots, Count: int32(t.faceCount)}
 }
 
+// Finding the points of a row takes as many instructions as searching its segments, and many
+// rows fail there: nearly all lanes do it together.
+const epcBusyLanes, epcIdleLanes = 6, 26
+
 func (q *epcQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
 	x, err := on.tracer(context.Background())
 	if err != nil {
@@ -93,7 +97,8 @@ func (q *epcQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []R
 		return err
 	}
 	p := searchEpcParams{
-		Rows: q.rows(in), Reflectors: on.tables.reflectors(x.mirrors()),
+		Search: searchParams{BusyLanes: epcBusyLanes, IdleLanes: epcIdleLanes},
+		Rows:   q.rows(in), Reflectors: on.tables.reflectors(x.mirrors()),
 		Fail: out[0].Data.Addr(), Resolved: out[1].Data.Addr(), Tolerance: q.tolerance,
 	}
 	if q.ignoreGroups {
