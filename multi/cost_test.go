@@ -1,12 +1,15 @@
 package multi
 
 import (
+	"context"
 	"math/rand/v2"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/offload"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
 )
@@ -36,6 +39,37 @@ func TestMultiSceneDriverCalls(t *testing.T) {
 		"EventRecord": 2, "StreamWaitEvent": 2, "LaunchKernel": 4, "CtxSetCurrent": 4, "CtxGetCurrent": 8,
 	}, trace.Counts())
 	require.NoError(t, hits.Close())
+}
+
+// Those of a streamed call of n chunks on two devices, n/2 on each.
+func TestMultiStreamDriverCalls(t *testing.T) {
+	const chunks = 8
+	rig, trace := traced(t, 2)
+	if os.Getenv(gputest.CurrentVariable) != "" {
+		t.Skip("the number of changes depends on the context that is current")
+	}
+	rng := rand.New(rand.NewPCG(92, 1))
+	s := quick(t, rig.Driver, ordinals(rig, 2), anyFloor())
+	build(t, s, soup(rng, 30))
+	s.transport, s.opts.ChunkRays = chunked.Direct, 10
+	rays, free := batch{o: make([]float32, 30*chunks), d: make([]float32, 30*chunks)}.rays(t, s.Stream())
+	defer free()
+	hook := Offload(func(context.Context, int64, offload.Chunk[*scene.Hits]) error { return nil })
+	for range 3 {
+		trace.Reset()
+		_, err := s.Intersect(bg, rays, scene.All, hook)
+		require.NoError(t, err)
+	}
+	// The context is changed to the master's and back for the call, the other way round for
+	// each hook, to the remote's and back for each of its searches and the copy of its
+	// winners, and for taking and returning its slots. Events mark the end of every search and
+	// finalize, for the chunk and for changes of the scene, the end of every copy and hook, the
+	// entry, the three slots, and what is returned to pools.
+	require.Equal(t, map[string]int64{
+		"CtxSetCurrent": 2 + 2*chunks + 2*chunks + 4, "CtxGetCurrent": 118,
+		"LaunchKernel": 2 * chunks, "MemcpyPeerAsync": chunks / 2,
+		"EventRecord": 4*chunks + chunks/2 + chunks + 1 + 3 + 2, "StreamWaitEvent": 34,
+	}, trace.Counts())
 }
 
 func BenchmarkPlan(b *testing.B) {

@@ -18,6 +18,9 @@ type execution struct {
 	hook *delivery // nil: the call has a result
 	info *recorder // nil: nobody wants to know
 
+	scope   cuda.Scope // of the master, but for the time of a hook
+	entered bool
+
 	in, out []scene.RowColumn // of the call, as far as it has them
 	lanes   []lane            // by position
 	apart   bool              // there are more chunks than records: winners of remotes wait in slots of theirs
@@ -44,19 +47,14 @@ func (s *Scene) execute(ctx context.Context, call *scene.Call, plan *chunked.Pla
 
 func (x *execution) run() (err error) {
 	m := x.s.master()
-	if x.hook == nil {
-		// One change of the thread's context instead of one per driver call. A hook is
-		// not to find another current context than its caller has.
-		sc, err := m.ctx.Enter()
-		if err != nil {
-			return m.fail("making its context current", err)
-		}
-		defer func() {
-			if e := sc.Exit(); err == nil {
-				err = m.fail("restoring the current context", e)
-			}
-		}()
+	if err := x.enter(); err != nil {
+		return err
 	}
+	defer func() {
+		if e := x.leave(); err == nil {
+			err = e
+		}
+	}()
 	complete := false
 	defer func() { // also when the goroutine ends in a hook
 		if !complete || err != nil {
@@ -67,13 +65,18 @@ func (x *execution) run() (err error) {
 	if err := x.prepare(); err != nil {
 		return err
 	}
+	together := x.plan.Kind != chunked.KindDirect
+	if !together {
+		if err := m.fail("marking the rows", x.call.Mark()); err != nil {
+			return err
+		}
+	}
 	if err := x.call.Stream.Record(m.entry); err != nil {
 		return m.fail("recording the entry event", err)
 	}
 	// With one launch per device the master's comes first: its device has the longest
 	// way to go, because it finalizes the rows of all, and the others have time until
 	// it has finalized its own.
-	together := x.plan.Kind != chunked.KindDirect
 	err = x.submitAll(func(c chunked.Chunk) bool { return together || c.Position == 0 })
 	if err == nil && !together {
 		err = x.submitAll(func(c chunked.Chunk) bool { return c.Position > 0 })
@@ -87,6 +90,38 @@ func (x *execution) run() (err error) {
 	}
 	complete = true
 	return err
+}
+
+// enter makes the master's context current: one change of the thread's context instead of
+// one per driver call.
+func (x *execution) enter() (err error) {
+	m := x.s.master()
+	if x.scope, err = m.ctx.Enter(); err != nil {
+		return m.fail("making its context current", err)
+	}
+	x.entered = true
+	return nil
+}
+
+// leave restores the context that was current before enter.
+func (x *execution) leave() error {
+	if !x.entered {
+		return nil
+	}
+	x.entered = false
+	return x.s.master().fail("restoring the current context", x.scope.Exit())
+}
+
+// deliver gives a chunk to the hook, which is not to find another current context than its
+// caller has.
+func (x *execution) deliver(c chunked.Chunk, call *scene.Call) error {
+	if err := x.leave(); err != nil {
+		return err
+	}
+	if err := x.hook.deliver(x.ctx, c.Range(), call); err != nil {
+		return err
+	}
+	return x.enter()
 }
 
 // submitAll submits, in the plan's order, the chunks that are picked.
@@ -331,6 +366,7 @@ func (x *execution) searchInPlace(l *lane, st *cuda.Stream, c chunked.Chunk) err
 	call, begin := x.target(c)
 	in, out := call.Columns()
 	mark := x.info.begin(c, traverse, st)
+	call.Abreast = l.abreast(c)
 	return mark.end(call.Search(l.r.scene, st, in, out, begin, c.Len()))
 }
 
@@ -375,7 +411,11 @@ func (x *execution) complete(c chunked.Chunk) error {
 			return l.r.failChunk("waiting for the winners", c, err)
 		}
 	}
-	if err := x.finalize(call, st, c, begin); err != nil {
+	count := c.Len()
+	if c.Position == 0 && call.Marked() { // with what there is of the others, who may not have ended
+		begin, count = 0, call.Rows
+	}
+	if err := x.finalize(call, st, c, begin, count); err != nil {
 		return m.failChunk("finalize", c, err)
 	}
 	if x.hook == nil {
@@ -389,19 +429,19 @@ func (x *execution) complete(c chunked.Chunk) error {
 			return m.failChunk("waiting for finalize", c, err)
 		}
 	}
-	if err := x.hook.deliver(x.ctx, c.Range(), call); err != nil {
+	if err := x.deliver(c, call); err != nil {
 		return err
 	}
 	return m.failChunk("recording that a chunk is consumed", c, x.hook.reader(x.call.Stream).Record(m.consumed[c.Record]))
 }
 
-// finalize completes the rows of a chunk on st.
-func (x *execution) finalize(call *scene.Call, st *cuda.Stream, c chunked.Chunk, begin int64) error {
+// finalize completes rows on st, for the sake of a chunk.
+func (x *execution) finalize(call *scene.Call, st *cuda.Stream, c chunked.Chunk, begin, count int64) error {
 	own := call.Stream
 	call.Stream = st
 	defer func() { call.Stream = own }() // of which the consumer makes use
 	mark := x.info.begin(c, finalize, st)
-	if err := mark.end(call.Finalize(begin, c.Len())); err != nil || x.hook == nil {
+	if err := mark.end(call.Finalize(begin, count)); err != nil || x.hook == nil {
 		return err
 	}
 	return call.Finish()

@@ -76,26 +76,30 @@ func (x *execution) send(l *lane, c chunked.Chunk) error {
 	if err != nil {
 		return err
 	}
-	pipe := l.r.pipe
-	first := pipe.in
-	if x.plan.Transport == chunked.Host {
-		first = pipe.host.up
-	}
-	if c.Seq == 0 {
-		if err := first.Wait(x.s.master().entry); err != nil {
+	pipe, entry := l.r.pipe, x.s.master().entry
+	if x.plan.Transport == chunked.Host { // half of the way is on the master's streams
+		if c.Seq == 0 {
+			if err := pipe.host.up.Wait(entry); err != nil {
+				return err
+			}
+		}
+		if err := x.stage(l, p); err != nil {
 			return err
 		}
 	}
-	switch x.plan.Transport {
-	case chunked.Copy:
-		err = x.scatter(pipe.in, p)
-	case chunked.Host:
-		err = x.stage(l, p)
-	}
-	if err != nil {
-		return err
-	}
-	return x.compute(l, p)
+	return l.within(func() error {
+		if c.Seq == 0 && x.plan.Transport != chunked.Host {
+			if err := pipe.in.Wait(entry); err != nil {
+				return err
+			}
+		}
+		if x.plan.Transport == chunked.Copy {
+			if err := x.scatter(pipe.in, p); err != nil {
+				return err
+			}
+		}
+		return x.compute(l, p)
+	})
 }
 
 // bring enqueues the way of the winners of a chunk to where it is finalized.
@@ -111,20 +115,25 @@ func (x *execution) bring(l *lane, c chunked.Chunk) error {
 		return err
 	}
 	pipe := l.r.pipe
-	if err := pipe.out.Wait(ring(pipe.computed, c.Seq)); err != nil {
-		return err
-	}
 	if x.plan.Transport == chunked.Host {
+		if err := pipe.out.Wait(ring(pipe.computed, c.Seq)); err != nil {
+			return err
+		}
 		return x.land(l, c, to, from)
 	}
-	if err := x.waitConsumed(pipe.out, c); err != nil {
-		return err
-	}
-	mark := x.info.begin(c, gather, pipe.out)
-	if err := mark.end(copyColumns(pipe.out, to, from, false)); err != nil {
-		return err
-	}
-	return pipe.out.Record(ring(pipe.sent, c.Seq))
+	return l.within(func() error {
+		if err := pipe.out.Wait(ring(pipe.computed, c.Seq)); err != nil {
+			return err
+		}
+		if err := x.waitConsumed(pipe.out, c); err != nil {
+			return err
+		}
+		mark := x.info.begin(c, gather, pipe.out)
+		if err := mark.end(copyColumns(pipe.out, to, from, false)); err != nil {
+			return err
+		}
+		return pipe.out.Record(ring(pipe.sent, c.Seq))
+	})
 }
 
 // scatter enqueues the copies of the inputs of a chunk.
@@ -141,20 +150,25 @@ func (x *execution) scatter(st *cuda.Stream, p passage) error {
 	return mark.end(copyColumns(st, p.slot.in, p.in, false))
 }
 
-// compute searches a slot whose inputs arrive on the stream of copies to the remote.
+// compute searches a slot whose inputs arrive on the stream of copies to the remote, or are
+// read where they are.
 func (x *execution) compute(l *lane, p passage) error {
 	pipe, st := l.r.pipe, l.stream(p.c)
 	arrived, computed := ring(pipe.copied, p.c.Seq), ring(pipe.computed, p.c.Seq)
-	if err := pipe.in.Record(arrived); err != nil {
-		return err
-	}
-	if err := st.Wait(arrived); err != nil {
-		return err
+	// Where nothing is copied, the first on its stream waits for the slots themselves.
+	if x.plan.Transport != chunked.Direct || p.c.Seq < max(len(l.turns), 1) {
+		if err := pipe.in.Record(arrived); err != nil {
+			return err
+		}
+		if err := st.Wait(arrived); err != nil {
+			return err
+		}
 	}
 	if err := wait(st, p.previousSend); err != nil {
 		return err
 	}
 	mark := x.info.begin(p.c, traverse, st)
+	x.call.Abreast = l.abreast(p.c)
 	if err := mark.end(x.call.SearchPart(l.r.scene, st, p.slot.in, p.slot.out, p.c.Begin, p.c.Len())); err != nil {
 		return err
 	}

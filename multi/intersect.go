@@ -12,8 +12,9 @@ import (
 //
 // Cost, per remote device with rows: one launch, one launch of finalize on
 // the master, five event operations; with the Copy transport also one copy
-// per ray column and one of winners. No wait, and no driver allocation once
-// the pools are warm.
+// per ray column and one of winners; without copies, in a scene where rays
+// visit many nodes, a fill of four bytes per row. No wait, and no driver
+// allocation once the pools are warm.
 func (s *Scene) Intersect(ctx context.Context, rays scene.Rays, flags scene.Flags, opts ...scene.CallOption) (*scene.Hits, error) {
 	return ask(ctx, s, intersectOperation(flags), opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.Hits, *scene.Call, error) {
 		return m.PrepareIntersect(ctx, rays, flags, opts...)

@@ -176,6 +176,33 @@ func (l *lane) stream(c chunked.Chunk) *cuda.Stream {
 	return l.turns[c.Seq%len(l.turns)]
 }
 
+// within runs f with the device's context current, whose streams it uses.
+func (l *lane) within(f func() error) (err error) {
+	sc, err := l.r.ctx.Enter()
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError([]error{err, sc.Exit()}) }()
+	return f()
+}
+
+// abreast is of how many equal parts of the device a chunk's search gets one. A search by
+// itself leaves most of the device idle while it ends, and its blocks keep those of the next
+// out until the last of their rays has ended. So as many searches run at the same time as
+// there are slots, and not all of them end at the same time: the first has a larger part, and
+// so has the last, behind which nothing follows. Of four, two are between, beside the first.
+func (l *lane) abreast(c chunked.Chunk) int64 {
+	switch n := len(l.retire); {
+	case n == 1:
+		return 1
+	case c.Seq == 0 || c.Seq == n-1:
+		return 2
+	case n == 4:
+		return 4
+	}
+	return searchStreams
+}
+
 // slot is a place for the inputs and winners of a chunk on a remote.
 type slot struct{ in, out []scene.RowColumn }
 

@@ -23,26 +23,27 @@ type precedence struct {
 	cuapi.API
 
 	mu       sync.Mutex
-	streams  map[cuapi.Stream][]int // launches that the next work on a stream comes behind
+	streams  map[cuapi.Stream][]int // launches that the next work on a stream comes behind; fills are -1, -2 ...
 	events   map[cuapi.Event][]int
 	launches []launched
-	counters int // searches that share a counter among their blocks
+	fills    int // of searches that share a counter among their blocks, and of marks
 }
 
 type launched struct {
 	on     cuapi.Stream
+	blocks uint32
 	behind []int
 }
 
 func (p *precedence) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.streams, p.events, p.launches, p.counters = map[cuapi.Stream][]int{}, map[cuapi.Event][]int{}, nil, 0
+	p.streams, p.events, p.launches, p.fills = map[cuapi.Stream][]int{}, map[cuapi.Event][]int{}, nil, 0
 }
 
 func (p *precedence) LaunchKernel(f cuapi.Function, grid, block cuapi.Dim3, shared uint32, s cuapi.Stream, params []byte) cuapi.Result {
 	p.mu.Lock()
-	p.launches = append(p.launches, launched{s, slices.Clone(p.streams[s])})
+	p.launches = append(p.launches, launched{s, grid.X, slices.Clone(p.streams[s])})
 	p.streams[s] = append(p.streams[s], len(p.launches)-1)
 	p.mu.Unlock()
 	return p.API.LaunchKernel(f, grid, block, shared, s, params)
@@ -50,7 +51,8 @@ func (p *precedence) LaunchKernel(f cuapi.Function, grid, block cuapi.Dim3, shar
 
 func (p *precedence) MemsetD32Async(dst cuapi.DevicePtr, value uint32, n uint64, s cuapi.Stream) cuapi.Result {
 	p.mu.Lock()
-	p.counters++
+	p.fills++
+	p.streams[s] = append(p.streams[s], -p.fills)
 	p.mu.Unlock()
 	return p.API.MemsetD32Async(dst, value, n, s)
 }
@@ -124,7 +126,7 @@ func TestMultiSceneChunksOverlap(t *testing.T) {
 // requireOverlap requires it of the one call that was made since clear.
 func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, what string) {
 	t.Helper()
-	require.Equal(t, len(plan.Chunks), p.counters, what)
+	require.Equal(t, len(plan.Chunks), p.fills, what)
 	require.Len(t, p.launches, 2*len(plan.Chunks), what)
 	finalizing := s.Stream()
 	if plan.RecordSlots > 0 {
@@ -139,9 +141,17 @@ func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, w
 		}
 	}
 	require.Len(t, finalizes, len(plan.Chunks), "%s: nothing is searched on the stream that finalizes", what)
-	search := map[chunked.Range]int{}
+	search, counts := map[chunked.Range]int{}, make([]int, len(plan.Devices))
 	for i, c := range plan.Chunks {
 		search[c.Range()] = searches[i]
+		counts[c.Position]++
+	}
+	for i, c := range plan.Chunks { // four blocks run at the same time
+		part := uint32(1)
+		if c.Seq == 0 || c.Seq == counts[c.Position]-1 {
+			part = 2
+		}
+		require.Equal(t, part, p.launches[searches[i]].blocks, "%s: chunk %d", what, i)
 	}
 	order := plan.Retirement()
 	last := make([]*chunked.Chunk, len(plan.Devices)) // of each device
@@ -167,5 +177,53 @@ func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, w
 	}
 	if own := len(order) / len(plan.Devices); plan.RecordSlots > 0 && own > chunked.RemoteSlots {
 		require.Positive(t, behind, what)
+	}
+}
+
+// With one search per device in a scene where some rays take long, the fill that says that no
+// row is searched comes before all searches, and the rows are those of one device.
+func TestMultiSceneMarksRows(t *testing.T) {
+	const rows = 6000 // more than threads run at the same time
+	e, err := emu.New(2, emu.WithSMs(1))
+	require.NoError(t, err)
+	p := &precedence{API: e}
+	p.clear()
+	drv, err := cuda.OpenAPI(p)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, drv.Close()) })
+	s := quick(t, drv, upToDevices(2), anyFloor())
+	rng := rngOf(14)
+	m := scene.Mesh{NoEdges: true}
+	for i := range int32(600) { // every one through the whole scene: each ray visits many nodes
+		for range 9 {
+			m.Vertices = append(m.Vertices, 4*rng.Float32()-2)
+		}
+		m.Faces = append(m.Faces, 3*i, 3*i+1, 3*i+2)
+	}
+	build(t, s, m)
+	b := randomBatch(rngOf(15), rows)
+	rays, free := b.rays(t, s.Stream())
+	t.Cleanup(free)
+	for _, flags := range []scene.Flags{scene.All, scene.None} {
+		want := answer(t, s.Master(), b, flags)
+		for range 2 {
+			p.clear()
+			var info CallInfo
+			h, err := s.Intersect(bg, rays, flags, Info(&info))
+			require.NoError(t, err)
+			require.Equal(t, chunked.KindDirect, info.Plan.Kind)
+			require.Len(t, p.launches, 4)
+			require.Equal(t, 3, p.fills, "marks, and the counters of two searches")
+			all := 0
+			for _, l := range p.launches {
+				require.Contains(t, l.behind, -1)
+				if l.blocks == (rows+127)/128 {
+					all++
+				}
+			}
+			require.Equal(t, 1, all, "the first launch of finalize covers what is there of other devices")
+			require.Equal(t, want, download(t, s.Stream(), h))
+			require.NoError(t, h.Close())
+		}
 	}
 }

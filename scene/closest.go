@@ -17,7 +17,7 @@ import (
 //
 // Errors: ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the
 // error of ctx, and errors of the device; nothing is enqueued for all but the
-// last. Cost: two launches and a fill of four bytes per 2^30 rays; no driver
+// last. Cost: two launches and a fill of twelve bytes per 2^30 rays; no driver
 // allocation once the pool holds a result of that size.
 func (s *Scene) Intersect(ctx context.Context, rays Rays, flags Flags, opts ...CallOption) (*Hits, error) {
 	return ask(ctx, s, func() (*Hits, *Call, error) { return s.prepareIntersect(rays, flags, opts) })
@@ -60,6 +60,7 @@ type intersectQuery struct {
 	hits  *Hits
 	in    [4]RowColumn
 	out   [1]RowColumn
+	home  *Scene // of a marked call, the one that finalizes it
 }
 
 func (q *intersectQuery) columns() (in, out []RowColumn) { return q.in[:], q.out[:] }
@@ -79,11 +80,55 @@ func (q *intersectQuery) over(in []RowColumn) query {
 	return &intersectQuery{flags: q.flags, hits: &Hits{}, in: [4]RowColumn(in)}
 }
 
-func (q *intersectQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
-	return on.tables.search.traverse(sc, st, rayColumnsOf(in), out[0].Data.Addr(), begin, count)
+// sweeps is part of marker. Where no ray takes much longer than others, a search has no tail
+// to fill.
+func (q *intersectQuery) sweeps(s *Scene) bool {
+	x, ok := s.tables.search.(*treeSearch)
+	return ok && x.incoherent() && q.hits.rows <= s.rowsPerLaunch
+}
+
+// mark is part of marker.
+func (q *intersectQuery) mark(s *Scene, st *cuda.Stream) error {
+	words, err := cuda.Reinterpret[uint32](q.out[0].Data)
+	if err != nil {
+		return err
+	}
+	if err := cuda.Fill32(st, words, unsearched); err != nil {
+		return err
+	}
+	q.home = s
+	return nil
+}
+
+// marked is part of marker.
+func (q *intersectQuery) marked() bool { return q.home != nil }
+
+// unsearched is UNSEARCHED of intersect.cu.
+const unsearched = ^uint32(1)
+
+func (q *intersectQuery) search(on *Scene, at site, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
+	rays, winners := rayColumnsOf(in), out[0].Data.Addr()
+	if !q.marked() {
+		return on.tables.search.traverse(at, st, rays, winners, begin, count)
+	}
+	var sweep finalizeParams
+	if on == q.home {
+		sweep = q.finalizeParams(on)
+		sweep.Count = q.hits.rows
+	}
+	return on.tables.search.(*treeSearch).traverseMarked(at, st, rays, winners, sweep, begin, count)
 }
 
 func (q *intersectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error {
+	p := q.finalizeParams(s)
+	return s.eachLaunch(begin, count, func(begin, count int64) error {
+		p.RowBegin, p.Count = begin, count
+		return launchRows(sc, s.kernels.finalize, st, count, &p)
+	})
+}
+
+// finalizeParams are those of no rows yet.
+func (q *intersectQuery) finalizeParams(s *Scene) finalizeParams {
 	t, h := s.tables, q.hits
 	p := finalizeParams{
 		Rays: rayColumnsOf(q.in[:]), Winners: h.winners.Addr(),
@@ -95,11 +140,15 @@ func (q *intersectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begi
 		LocalPrimID: h.LocalPrimID.Addr(), GlobalPrimID: h.GlobalPrimID.Addr(),
 		FaceCount: int64(t.faceCount),
 	}
+	// Where neighbours end at neighbouring triangles, vertices are in the cache.
+	if x, ok := t.search.(*treeSearch); ok && x.incoherent() {
+		p.Pool, p.Slots = x.mirrors()
+	}
 	if len(t.shapes) > 1 {
 		p.ShapeIDs = t.shapeIDs.Addr()
 	}
-	return s.eachLaunch(begin, count, func(begin, count int64) error {
-		p.RowBegin, p.Count = begin, count
-		return launchRows(sc, s.kernels.finalize, st, count, &p)
-	})
+	if q.marked() {
+		p.Marked = 1
+	}
+	return p
 }

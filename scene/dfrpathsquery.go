@@ -81,7 +81,7 @@ func (q *dfrPathsQuery) from(first int64) query {
 	return &p
 }
 
-func (q *dfrPathsQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
+func (q *dfrPathsQuery) search(on *Scene, at site, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
 	k, err := on.dfrPathKernels()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (q *dfrPathsQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, ou
 			return err
 		}
 		p.RowBegin, p.Count, p.BlockRows = begin, count, uint32(rows)
-		return x.launchTracing(sc, st, k.trace, (count+rows-1)/rows, cuda.ParamBytes(&p))
+		return x.launchTracing(at.Scope, st, k.trace, (count+rows-1)/rows, cuda.ParamBytes(&p))
 	})
 }
 

@@ -90,7 +90,7 @@ type EPCFieldOptions struct {
 //
 // Errors: ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the error of
 // ctx, and errors of the device; nothing is enqueued for all but the last. Cost: two
-// launches and a fill of four bytes per 2^30 rows, and a member test for every face of a
+// launches and a fill of twelve bytes per 2^30 rows, and a member test for every face of a
 // group up to the one that holds a point; no driver allocation once the pool holds a
 // result of that size, which has 7 + 32 Bounces bytes per row. The first call loads the
 // kernels.

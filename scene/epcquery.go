@@ -87,7 +87,7 @@ func (t *tables) reflectors(pool, slots uint64) reflectors {
 // rows fail there: nearly all lanes do it together.
 const epcBusyLanes, epcIdleLanes = 6, 26
 
-func (q *epcQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
+func (q *epcQuery) search(on *Scene, at site, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
 	x, err := on.tracer(context.Background())
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (q *epcQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []R
 	if p.Groups, err = q.groups.columns(q.op, on); err != nil {
 		return err
 	}
-	return x.searchRows(sc, st, k.search, &p.Search, cuda.ParamBytes(&p), begin, count)
+	return x.searchRows(at, st, k.search, &p.Search, cuda.ParamBytes(&p), begin, count)
 }
 
 func (q *epcQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error {

@@ -25,6 +25,11 @@ type traverseParams struct {
 	Winners uint64
 }
 
+type traverseMarkedParams struct {
+	Traverse traverseParams
+	Sweep    finalizeParams
+}
+
 type finalizeParams struct {
 	Rays         rayColumns
 	Winners      uint64
@@ -32,6 +37,8 @@ type finalizeParams struct {
 	Faces        uint64
 	ShapeIDs     uint64
 	FaceOffsets  uint64
+	Pool         uint64
+	Slots        uint64
 	T            uint64
 	P            uint64
 	N            uint64
@@ -45,10 +52,12 @@ type finalizeParams struct {
 	RowBegin     int64
 	Count        int64
 	FaceCount    int64
+	Marked       uint32
 }
 
 // Kernels of ptx/kernels/intersect.cu.
 var (
-	traverseKernel = ptx.Entry[traverseParams]{Module: "intersect", Name: "traverse"}
-	finalizeKernel = ptx.Entry[finalizeParams]{Module: "intersect", Name: "finalize"}
+	traverseKernel       = ptx.Entry[traverseParams]{Module: "intersect", Name: "traverse"}
+	traverseMarkedKernel = ptx.Entry[traverseMarkedParams]{Module: "intersect", Name: "traverse_marked"}
+	finalizeKernel       = ptx.Entry[finalizeParams]{Module: "intersect", Name: "finalize"}
 )

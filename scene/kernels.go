@@ -19,7 +19,7 @@ type kernels struct {
 
 	validateMesh, faceNormals, transformVertices    *cuda.Function
 	placeTriangles, nodeBoxes, writeNodes, treeCost *cuda.Function
-	traverse, finalize                              *cuda.Function
+	traverse, traverseMarked, finalize              *cuda.Function
 	traceChains, finalizeChains                     *cuda.Function
 
 	visibility *cuda.Module
@@ -80,6 +80,9 @@ func (k *kernels) load(c *cuda.Context) (err error) {
 	if k.traverse, err = k.intersect.Function(traverseKernel.Name); err != nil {
 		return err
 	}
+	if k.traverseMarked, err = k.intersect.Function(traverseMarkedKernel.Name); err != nil {
+		return err
+	}
 	if k.finalize, err = k.intersect.Function(finalizeKernel.Name); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (k *kernels) load(c *cuda.Context) (err error) {
 
 // searches lists the kernels that walk the tree.
 func (k *kernels) searches() []*cuda.Function {
-	return append([]*cuda.Function{k.traverse, k.traceChains}, k.visible[:]...)
+	return append([]*cuda.Function{k.traverse, k.traverseMarked, k.traceChains}, k.visible[:]...)
 }
 
 func loadModule(c *cuda.Context, name string) (*cuda.Module, error) {

@@ -297,13 +297,13 @@ func (x *optixSearch) handle() optixabi.Traversable {
 	return x.instances.handle
 }
 
-func (x *optixSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error {
+func (x *optixSearch) traverse(at site, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error {
 	p := storeClosestParams{Params: closestParams{
 		Rays: rays, Winners: winners, FaceOffsets: x.offsets(), Handle: uint64(x.handle()),
 	}}
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.Params.RowBegin = begin
-		return x.programs.launch(sc, st, count, func(to uint64) []byte {
+		return x.programs.launch(at.Scope, st, count, func(to uint64) []byte {
 			p.To = to
 			return cuda.ParamBytes(&p)
 		})

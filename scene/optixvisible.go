@@ -2,7 +2,7 @@ package scene
 
 import "github.com/raymux/raymux/cuda"
 
-func (x *optixSearch) visible(sc cuda.Scope, st *cuda.Stream, rows visibleRows, begin, count int64) error {
+func (x *optixSearch) visible(at site, st *cuda.Stream, rows visibleRows, begin, count int64) error {
 	programs, err := x.programsFor(visiblePrograms)
 	if err != nil {
 		return err
@@ -10,7 +10,7 @@ func (x *optixSearch) visible(sc cuda.Scope, st *cuda.Stream, rows visibleRows, 
 	p := storeVisibleParams{Params: optixVisibleParams{Rows: rows, FaceOffsets: x.offsets(), Handle: uint64(x.handle())}}
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.Params.RowBegin = begin
-		return programs.launch(sc, st, count, func(to uint64) []byte {
+		return programs.launch(at.Scope, st, count, func(to uint64) []byte {
 			p.To = to
 			return cuda.ParamBytes(&p)
 		})

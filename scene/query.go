@@ -92,16 +92,31 @@ type query interface {
 	over(in []RowColumn) query
 	// search enqueues the search of rows [begin, begin+count) on st, by the structures
 	// of any scene with the same geometry. in and out stand for columns().
-	search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error
+	search(on *Scene, at site, st *cuda.Stream, in, out []RowColumn, begin, count int64) error
 	// finalize enqueues what is left to be done for these rows on the device of the
 	// caller, in place.
 	finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error
+}
+
+// site is where a search is enqueued, and on what part of its device, as Call.Abreast says.
+type site struct {
+	cuda.Scope
+	abreast int64
 }
 
 // finisher is a query with something left to do when all of its rows are finalized, such
 // as counting them. It has it to do for a batch without rows too.
 type finisher interface {
 	finish(s *Scene, sc cuda.Scope, st *cuda.Stream) error
+}
+
+// marker is a query whose rows can say by themselves how far they are, if sweeps says that
+// it is worth it. mark enqueues on st, the stream of the caller, that none of them has been
+// searched; searches come behind it.
+type marker interface {
+	sweeps(s *Scene) bool
+	mark(s *Scene, st *cuda.Stream) error
+	marked() bool
 }
 
 // tailed is a query whose result has values that belong to no row: so many bytes, which
@@ -131,6 +146,9 @@ type Call struct {
 	Stream  *cuda.Stream // the caller's stream
 	Rows    int64
 	Carried []any // by Carry, in the order of the options
+	// Abreast is of how many equal parts of a device the next search gets one, because others
+	// run at the same time; 0 for all of it.
+	Abreast int64
 
 	scene *Scene
 	op    string
@@ -288,6 +306,32 @@ func (c *Call) Abandon() error {
 	return c.query.result().Close()
 }
 
+// Mark tells the call that all of its rows will be searched in place, each once, and behind
+// what it enqueues on the caller's stream: a fill of the winners. Then a search on the
+// caller's device may go on, when it has run out of rows of its own, to finalize rows that
+// are ready, those of other devices among them. Every row has to be finalized all the same.
+func (c *Call) Mark() error {
+	m, ok := c.query.(marker)
+	if !ok || c.Rows == 0 {
+		return nil
+	}
+	if err := c.scene.shareReady(context.Background()); err != nil {
+		return err
+	}
+	defer c.scene.turns.done(false)
+	if !m.sweeps(c.scene) {
+		return nil
+	}
+	return c.scene.submit(c.Stream, func(cuda.Scope) error { return m.mark(c.scene, c.Stream) })
+}
+
+// Marked reports whether the call is marked: Finalize leaves rows alone that have not been
+// searched yet, or are finalized.
+func (c *Call) Marked() bool {
+	m, ok := c.query.(marker)
+	return ok && m.marked()
+}
+
 // Search enqueues on st, a stream of on's device, the search of rows [begin,
 // begin+count) by a scene with the geometry of the call's. in and out are Columns,
 // or copies of them on another device in the same order; absent columns stay
@@ -313,7 +357,7 @@ func (c *Call) search(q query, on *Scene, st *cuda.Stream, in, out []RowColumn, 
 		}
 	}
 	return on.enqueueRows("Search", st, rows, begin, count, func(sc cuda.Scope) error {
-		return q.search(on, sc, st, in, out, begin, count)
+		return q.search(on, site{sc, c.Abreast}, st, in, out, begin, count)
 	})
 }
 
@@ -358,7 +402,7 @@ func (c *Call) run() error {
 	err := c.scene.submit(c.Stream, func(sc cuda.Scope) error {
 		if c.Rows > 0 {
 			in, out := c.query.columns()
-			if err := c.query.search(c.scene, sc, c.Stream, in, out, 0, c.Rows); err != nil {
+			if err := c.query.search(c.scene, site{Scope: sc}, c.Stream, in, out, 0, c.Rows); err != nil {
 				return err // there is nothing to finalize
 			}
 			if err := c.query.finalize(c.scene, sc, c.Stream, 0, c.Rows); err != nil {

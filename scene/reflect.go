@@ -22,7 +22,7 @@ const MaxBounces = 64
 //
 // Errors: ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the error
 // of ctx, and errors of the device; nothing is enqueued for all but the last. Cost: two
-// launches and a fill of four bytes per 2^30 rays; no driver allocation once the pool
+// launches and a fill of twelve bytes per 2^30 rays; no driver allocation once the pool
 // holds a result of that size, which has 9 bytes per bounce and ray, and what fields
 // add. With OptiX, the first call on a device compiles its programs.
 func (s *Scene) TraceReflections(ctx context.Context, rays Rays, maxBounces int, fields ChainFields, opts ...CallOption) (*Chains, error) {
@@ -87,8 +87,8 @@ func (q *reflectQuery) over(in []RowColumn) query {
 	return &reflectQuery{bounces: q.bounces, fields: q.fields, chains: &Chains{}, in: [4]RowColumn(in)}
 }
 
-func (q *reflectQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
-	return on.tables.search.reflect(sc, st, rayColumnsOf(in), out[0].Data.Addr(), int32(q.bounces), begin, count)
+func (q *reflectQuery) search(on *Scene, at site, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
+	return on.tables.search.reflect(at, st, rayColumnsOf(in), out[0].Data.Addr(), int32(q.bounces), begin, count)
 }
 
 func (q *reflectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error {
@@ -107,12 +107,12 @@ func (q *reflectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin,
 	})
 }
 
-func (x *treeSearch) reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error {
+func (x *treeSearch) reflect(at site, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error {
 	if bounces == 1 {
-		return x.traverse(sc, st, rays, primIDs, begin, count) // which has less to keep
+		return x.traverse(at, st, rays, primIDs, begin, count) // which has less to keep
 	}
 	p := traceChainsParams{Rays: rays, PrimIDs: primIDs, Bounces: bounces}
-	return x.searchRows(sc, st, x.s.kernels.traceChains, &p.Search, cuda.ParamBytes(&p), begin, count)
+	return x.searchRows(at, st, x.s.kernels.traceChains, &p.Search, cuda.ParamBytes(&p), begin, count)
 }
 
 func (x *treeSearch) mirrors() (pool, slots uint64) { return x.pool.Addr(), x.slots.Addr() }

@@ -30,7 +30,7 @@ var (
 	reflectMiss   = ptx.Entry[struct{}]{Module: "optix_reflect", Name: "__miss__reflect"}
 )
 
-func (x *optixSearch) reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error {
+func (x *optixSearch) reflect(at site, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error {
 	programs, err := x.programsFor(reflectPrograms)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (x *optixSearch) reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, p
 	}}
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.Params.RowBegin = begin
-		return programs.launch(sc, st, count, func(to uint64) []byte {
+		return programs.launch(at.Scope, st, count, func(to uint64) []byte {
 			p.To = to
 			return cuda.ParamBytes(&p)
 		})

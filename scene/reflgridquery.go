@@ -241,7 +241,7 @@ func (q *reflGridQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in
 	}
 	p.Sums = q.sums(acc)
 	trace := func() error {
-		return x.searchRows(sc, st, k.accumulate, &p.Search, cuda.ParamBytes(&p), 0, count)
+		return x.searchRows(site{Scope: sc}, st, k.accumulate, &p.Search, cuda.ParamBytes(&p), 0, count)
 	}
 	copies := q.copiesFor(count)
 	if copies == 1 {

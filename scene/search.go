@@ -25,14 +25,14 @@ type search interface {
 	follow(ctx context.Context, original search) (bool, error)
 	// traverse enqueues the search of rows [begin, begin+count) on st and stores a
 	// primitive id or -1 in the same rows of winners.
-	traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error
+	traverse(at site, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error
 	// reflect enqueues the search of chains of at most so many bounces for rows
 	// [begin, begin+count) on st and stores bounces values per row at the same rows of
 	// primIDs: the primitives, then -1.
-	reflect(sc cuda.Scope, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error
+	reflect(at site, st *cuda.Stream, rays rayColumns, primIDs uint64, bounces int32, begin, count int64) error
 	// visible enqueues the search of rows [begin, begin+count) on st and stores their
 	// results.
-	visible(sc cuda.Scope, st *cuda.Stream, rows visibleRows, begin, count int64) error
+	visible(at site, st *cuda.Stream, rows visibleRows, begin, count int64) error
 	// timed builds the structures once more, refits them and throws them away, with
 	// marks before, between and behind the two, and waits.
 	timed(ctx context.Context, marks [3]*cuda.Event) error

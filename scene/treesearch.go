@@ -44,6 +44,9 @@ const (
 	busyLanesMany, idleLanesMany = 22, 6
 	busyLanesFew, idleLanesFew   = 12, 8
 	manyVisits                   = 16
+	// counters of a launch: of rows, and of what a sweep has taken and warps that have
+	// ended.
+	counters = 3
 	// costParts is the number of partial sums of the tree's cost. It is fixed, so
 	// that the sum is.
 	costParts = 4096
@@ -188,29 +191,40 @@ func (x *treeSearch) free() error {
 	return firstError(release(x.s, &x.shapes), release(x.s, &x.slots), release(x.s, &x.pool), release(x.s, &x.boxes))
 }
 
-func (x *treeSearch) traverse(sc cuda.Scope, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error {
+func (x *treeSearch) traverse(at site, st *cuda.Stream, rays rayColumns, winners uint64, begin, count int64) error {
 	p := traverseParams{Rays: rays, Winners: winners}
-	return x.searchRows(sc, st, x.s.kernels.traverse, &p.Search, cuda.ParamBytes(&p), begin, count)
+	return x.searchRows(at, st, x.s.kernels.traverse, &p.Search, cuda.ParamBytes(&p), begin, count)
 }
+
+// traverseMarked is traverse for a marked call. It may finalize the rows of sweep.
+func (x *treeSearch) traverseMarked(at site, st *cuda.Stream, rays rayColumns, winners uint64, sweep finalizeParams, begin, count int64) error {
+	p := traverseMarkedParams{Traverse: traverseParams{Rays: rays, Winners: winners}, Sweep: sweep}
+	return x.searchRows(at, st, x.s.kernels.traverseMarked, &p.Traverse.Search, cuda.ParamBytes(&p), begin, count)
+}
+
+// incoherent reports whether rays visit many nodes of the tree. Then a few take much longer
+// than others, and neighbours end at triangles far apart.
+func (x *treeSearch) incoherent() bool { return x.plan.cost >= manyVisits }
 
 // searchRows launches a kernel over search_rows of search.cuh for rows [begin,
 // begin+count). p is the part of its parameters that this method fills in.
-func (x *treeSearch) searchRows(sc cuda.Scope, st *cuda.Stream, f *cuda.Function, p *searchParams, params []byte, begin, count int64) error {
+func (x *treeSearch) searchRows(at site, st *cuda.Stream, f *cuda.Function, p *searchParams, params []byte, begin, count int64) error {
 	p.Pool = x.pool.Addr()
 	if p.IdleLanes == 0 { // a kernel may know better
 		p.BusyLanes, p.IdleLanes = busyLanesFew, idleLanesFew
-		if x.plan.cost >= manyVisits {
+		if x.incoherent() {
 			p.BusyLanes, p.IdleLanes = busyLanesMany, idleLanesMany
 		}
 	}
 	launch := func(blocks int64) error {
-		return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1},
+		return at.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1},
 			cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, params)
 	}
 	resident, err := x.resident(f)
 	if err != nil {
 		return err
 	}
+	resident = max(resident/max(at.abreast, 1), 1)
 	return x.s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.RowBegin, p.Count = begin, count
 		blocks := (count + blockSize - 1) / blockSize
@@ -218,10 +232,10 @@ func (x *treeSearch) searchRows(sc cuda.Scope, st *cuda.Stream, f *cuda.Function
 			p.Next = 0
 			return launch(blocks)
 		}
-		// Launches of several streams run at the same time, so each has a counter of
+		// Launches of several streams run at the same time, so each has counters of
 		// its own; the pool orders its memory by stream.
 		pool := x.s.ctx.Pool()
-		next, err := cuda.PoolAlloc[uint32](pool, st, 1)
+		next, err := cuda.PoolAlloc[uint32](pool, st, counters)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ type Segments struct {
 //
 // The work is enqueued on the scene's stream or the stream of OnStream, and Visible
 // returns without waiting for it. Errors are those of Intersect. Cost: one launch and
-// a fill of four bytes per 2^30 rows; no driver allocation once the pool holds a
+// a fill of twelve bytes per 2^30 rows; no driver allocation once the pool holds a
 // result of that size, which has one byte per row. With OptiX, the first call on a
 // device compiles its programs.
 func (s *Scene) Visible(ctx context.Context, in Segments, opts ...CallOption) (*Visibility, error) {

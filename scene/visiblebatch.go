@@ -70,7 +70,7 @@ func (q *visibleQuery) over(in []RowColumn) query {
 	return &visibleQuery{rows: q.rows, in: [visibleInputs]RowColumn(in), to: q.to.fresh()}
 }
 
-func (q *visibleQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
+func (q *visibleQuery) search(on *Scene, at site, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
 	r := q.rows
 	for i, a := range []*uint64{&r.Start, &r.End, &r.OtherEnd, &r.Direction, &r.TMin, &r.TMax, &r.Length, &r.Ignore, &r.Active} {
 		*a = in[i].Data.Addr()
@@ -78,7 +78,7 @@ func (q *visibleQuery) search(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out
 	for i, a := range []*uint64{&r.Visible, &r.OtherVisible, &r.Segment, &r.Prim} {
 		*a = out[i].Data.Addr()
 	}
-	return on.tables.search.visible(sc, st, r, begin, count)
+	return on.tables.search.visible(at, st, r, begin, count)
 }
 
 func (q *visibleQuery) finalize(*Scene, cuda.Scope, *cuda.Stream, int64, int64) error { return nil }

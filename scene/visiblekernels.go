@@ -73,7 +73,7 @@ func (k *kernels) loadVisible(c *cuda.Context) (err error) {
 	return nil
 }
 
-func (x *treeSearch) visible(sc cuda.Scope, st *cuda.Stream, rows visibleRows, begin, count int64) error {
+func (x *treeSearch) visible(at site, st *cuda.Stream, rows visibleRows, begin, count int64) error {
 	p := visibleParams{Rows: rows}
-	return x.searchRows(sc, st, x.s.kernels.visible[rows.Kind], &p.Search, cuda.ParamBytes(&p), begin, count)
+	return x.searchRows(at, st, x.s.kernels.visible[rows.Kind], &p.Search, cuda.ParamBytes(&p), begin, count)
 }

@@ -130,7 +130,7 @@ func (q *reflGridQuery) traceWedges(s *Scene, sc cuda.Scope, st *cuda.Stream, f 
 	}
 	p := traceWedgesParams{Tubes: tubes, To: to}
 	slots := min(to.Capacity, q.rows*q.perRow())
-	return x.searchRows(sc, st, f, &p.Tubes.Search, cuda.ParamBytes(&p), 0, slots)
+	return x.searchRows(site{Scope: sc}, st, f, &p.Tubes.Search, cuda.ParamBytes(&p), 0, slots)
 }
 
 // perRow is the most events of a ray.
