@@ -366,7 +366,7 @@ func (x *execution) searchInPlace(l *lane, st *cuda.Stream, c chunked.Chunk) err
 	call, begin := x.target(c)
 	in, out := call.Columns()
 	mark := x.info.begin(c, traverse, st)
-	call.Abreast = l.abreast(c)
+	call.Abreast = l.abreast(x.plan.Transport, c)
 	return mark.end(call.Search(l.r.scene, st, in, out, begin, c.Len()))
 }
 

@@ -168,7 +168,7 @@ func (x *execution) compute(l *lane, p passage) error {
 		return err
 	}
 	mark := x.info.begin(p.c, traverse, st)
-	x.call.Abreast = l.abreast(p.c)
+	x.call.Abreast = l.abreast(x.plan.Transport, p.c)
 	if err := mark.end(x.call.SearchPart(l.r.scene, st, p.slot.in, p.slot.out, p.c.Begin, p.c.Len())); err != nil {
 		return err
 	}

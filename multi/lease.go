@@ -191,9 +191,11 @@ func (l *lane) within(f func() error) (err error) {
 // out until the last of their rays has ended. So as many searches run at the same time as
 // there are slots, and not all of them end at the same time: the first has a larger part, and
 // so has the last, behind which nothing follows. Of four, two are between, beside the first.
-func (l *lane) abreast(c chunked.Chunk) int64 {
+// Rows that are copied to a remote arrive one chunk after the other, and are not to wait on a
+// part of a device that is idle otherwise.
+func (l *lane) abreast(t chunked.Transport, c chunked.Chunk) int64 {
 	switch n := len(l.retire); {
-	case n == 1:
+	case n == 1 || c.Position > 0 && t != chunked.Direct:
 		return 1
 	case c.Seq == 0 || c.Seq == n-1:
 		return 2

@@ -146,9 +146,12 @@ func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, w
 		search[c.Range()] = searches[i]
 		counts[c.Position]++
 	}
-	for i, c := range plan.Chunks { // four blocks run at the same time
+	for i, c := range plan.Chunks { // five blocks run at the same time
 		part := uint32(1)
-		if c.Seq == 0 || c.Seq == counts[c.Position]-1 {
+		switch {
+		case c.Position > 0 && plan.Transport != chunked.Direct:
+			part = 5
+		case c.Seq == 0 || c.Seq == counts[c.Position]-1:
 			part = 2
 		}
 		require.Equal(t, part, p.launches[searches[i]].blocks, "%s: chunk %d", what, i)
