@@ -37,7 +37,7 @@ type accumSide struct {
 
 // accumOp describes the call of the rows.
 func (f *fixture) op() chunked.Op {
-	return multi.AccumDfrDirectOp(fixtureGrid(), f.states.Bytes()+f.materials.Bytes())
+	return multi.AccumDfrDirectOp(fixtureGrid(), f.states.Bytes()+f.materials.Bytes(), scene.DfrDirectOptions{})
 }
 
 // openAccum builds the fixture on the master, and once per mode with a plan of its own on the set.

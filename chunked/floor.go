@@ -43,12 +43,17 @@ func (in *Input) floor() int64 {
 }
 
 // laneFloor counts an accumulator that is returned for rays as so many rows of
-// an intersection more. Lanes read no rows of their own: their floor is as given.
+// an intersection more. Lanes read no rows of their own: their floor is as given,
+// by the options or else by the operation, of whose lanes some are a hundred times
+// as much work as others.
 func (in *Input) laneFloor() int64 {
 	f := in.Options.MinLanesPerDevice
 	switch f {
 	case 0:
-		f = DefaultMinLanes
+		f = in.Op.MinLanes
+		if f == 0 {
+			f = DefaultMinLanes
+		}
 	case 1:
 		return 1
 	}

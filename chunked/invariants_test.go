@@ -75,6 +75,9 @@ func reference(in chunked.Input) *big.Int {
 	f, option := big.NewInt(1048576), in.Options.MinRaysPerDevice
 	if in.Op.Class == chunked.GridReduce {
 		f, option = big.NewInt(262144), in.Options.MinLanesPerDevice
+		if in.Op.MinLanes > 0 {
+			f.SetInt64(in.Op.MinLanes)
+		}
 	}
 	if option > 0 {
 		f.SetInt64(option)

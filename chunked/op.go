@@ -61,6 +61,9 @@ type Op struct {
 	// Block is the number of rows of a transmitter of a SourceLane operation,
 	// that is, receivers times states.
 	Block int64 `json:"block,omitempty"`
+	// MinLanes is the fewest lanes of a remote shard of a GridReduce operation that are worth
+	// dispatching, where the options do not say. 0: 262144.
+	MinLanes int64 `json:"min_lanes,omitempty"`
 	// Grid is what a GridReduce operation holds beside its rows.
 	Grid Grid `json:"grid,omitzero"`
 }
@@ -105,7 +108,7 @@ func (o Op) check(rows int64) error {
 		most  int64
 	}{
 		{"In", o.In, maxBytes}, {"Wire", o.Wire, maxBytes}, {"Record", o.Record, maxBytes}, {"Scratch", o.Scratch, maxBytes},
-		{"TapeBits", o.TapeBits, maxBytes}, {"Block", o.Block, MaxRows}, {"Grid.Accumulator", o.Grid.Accumulator, maxBytes},
+		{"TapeBits", o.TapeBits, maxBytes}, {"Block", o.Block, MaxRows}, {"MinLanes", o.MinLanes, MaxRows}, {"Grid.Accumulator", o.Grid.Accumulator, maxBytes},
 		{"Grid.Copies", o.Grid.Copies, maxCopies}, {"Grid.ReadOut", o.Grid.ReadOut, maxBytes},
 		{"Grid.Events", o.Grid.Events, maxBytes}, {"Grid.Replicated", o.Grid.Replicated, maxBytes},
 	} {
@@ -120,6 +123,8 @@ func (o Op) check(rows int64) error {
 		return &OptionError{"Op.Block", "0: give the rows of one transmitter"}
 	case o.Class == SourceLane && rows%o.Block != 0:
 		return &OptionError{"Rows", fmt.Sprintf("%d: not a whole number of blocks of %d rows", rows, o.Block)}
+	case o.Class != GridReduce && o.MinLanes != 0:
+		return &OptionError{"Op.MinLanes", fmt.Sprintf("%d for a %v operation: only grid_reduce operations have lanes", o.MinLanes, o.Class)}
 	case o.Class != GridReduce && o.Grid != Grid{}:
 		return &OptionError{"Op.Grid", fmt.Sprintf("set for a %v operation: only grid_reduce operations have grids", o.Class)}
 	}

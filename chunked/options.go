@@ -9,7 +9,7 @@ import (
 // Defaults of Options.
 const (
 	DefaultMinRows        = 1048576 // MinRaysPerDevice
-	DefaultMinLanes       = 262144  // MinLanesPerDevice
+	DefaultMinLanes       = 262144  // MinLanesPerDevice, of an operation without Op.MinLanes
 	DefaultPipelineChunks = 4       // PipelineChunks
 )
 
@@ -42,7 +42,7 @@ type Options struct {
 	MinRaysPerDevice int64 `json:"min_rays_per_device,omitempty"`
 	// MinLanesPerDevice is the same for the lanes of accumulations. One that
 	// is divided along rays raises it by the size of the accumulator.
-	// 0: 262144. 1 disables the floor.
+	// 0: the default of each operation (Op.MinLanes). 1 disables the floor.
 	MinLanesPerDevice int64 `json:"min_lanes_per_device,omitempty"`
 	// Transport is how remote rows travel.
 	Transport Transport `json:"transport"`
@@ -75,7 +75,7 @@ func (o Options) Check(n int) error {
 		{"MemoryBudget", o.MemoryBudget, "0 sets no limit"},
 		{"PipelineChunks", int64(o.PipelineChunks), "0 is the default (4)"},
 		{"MinRaysPerDevice", o.MinRaysPerDevice, "0 is the default (1048576), 1 disables the floor"},
-		{"MinLanesPerDevice", o.MinLanesPerDevice, "0 is the default (262144), 1 disables the floor"},
+		{"MinLanesPerDevice", o.MinLanesPerDevice, "0 is the default of the operation, 1 disables the floor"},
 	} {
 		if f.value < 0 {
 			return &OptionError{f.name, fmt.Sprintf("%d: %s", f.value, f.zero)}

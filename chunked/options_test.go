@@ -25,7 +25,7 @@ func TestChunkedOptionErrors(t *testing.T) {
 		{"MemoryBudget", "-1: 0 sets no limit", func(o *chunked.Options) { o.MemoryBudget = -1 }},
 		{"PipelineChunks", "-1: 0 is the default (4)", func(o *chunked.Options) { o.PipelineChunks = -1 }},
 		{"MinRaysPerDevice", "-1: 0 is the default (1048576), 1 disables the floor", func(o *chunked.Options) { o.MinRaysPerDevice = -1 }},
-		{"MinLanesPerDevice", "-1: 0 is the default (262144), 1 disables the floor", func(o *chunked.Options) { o.MinLanesPerDevice = -1 }},
+		{"MinLanesPerDevice", "-1: 0 is the default of the operation, 1 disables the floor", func(o *chunked.Options) { o.MinLanesPerDevice = -1 }},
 		{"PipelineChunks", "1: overlap needs at least two; use NoPipeline", func(o *chunked.Options) { o.PipelineChunks = 1 }},
 		{"Transport", "transport(4): use auto, direct, copy or host", func(o *chunked.Options) { o.Transport = 4 }},
 	}
@@ -70,6 +70,8 @@ func TestChunkedInputErrors(t *testing.T) {
 		"negative bytes":        {"Op.Wire", func(in *chunked.Input) { in.Op.Wire = -1 }},
 		"negative grid":         {"Op.Grid.ReadOut", func(in *chunked.Input) { in.Op = direct(1, 0); in.Op.Grid.ReadOut = -1 }},
 		"a grid of rows":        {"Op.Grid", func(in *chunked.Input) { in.Op.Grid.Accumulator = 1 }},
+		"lanes of rows":         {"Op.MinLanes", func(in *chunked.Input) { in.Op.MinLanes = 1 }},
+		"too many lanes":        {"Op.MinLanes", func(in *chunked.Input) { in.Op = direct(1, 0); in.Op.MinLanes = chunked.MaxRows + 1 }},
 		"a block of rows":       {"Op.Block", func(in *chunked.Input) { in.Op.Block = 1 }},
 		"no block":              {"Op.Block", func(in *chunked.Input) { in.Op.Class = chunked.SourceLane }},
 		"half of a transmitter": {"Rows", func(in *chunked.Input) { in.Op, in.Rows = paths(4), 6 }},

@@ -45,6 +45,9 @@ func randomInput(rng *rand.Rand) chunked.Input {
 			in.Op.Scratch, in.Op.TapeBits = rng.Int64N(40), 8*rng.Int64N(40)
 		}
 	}
+	if in.Op.Class == chunked.GridReduce && rng.IntN(2) == 0 {
+		in.Op.MinLanes = rng.Int64N(1 << 20)
+	}
 	if rng.IntN(4) == 0 {
 		in.Begin = rng.Int64N(1 << 40)
 	}

@@ -13,19 +13,20 @@ import (
 // device, whatever the weights, the chunks and the transport.
 //
 // It runs on the master alone when a remote would get fewer lanes than
-// Options.MinLanesPerDevice. Offload is refused: the result is one grid. The call returns
+// Options.MinLanesPerDevice, by default 2097152, or for Keller samples 524288 and one for
+// every 28 bytes of the accumulator. Offload is refused: the result is one grid. The call returns
 // when the work is enqueued on the caller's stream.
 //
 // Cost, for accumulators of up to 256 KiB, or 5460 cells, with the Direct transport and
 // without a budget: the launches of scene.AccumDfrDirect on every device without the fill,
 // two event operations per remote and one in all, and one launch that sums the accumulators
 // of all devices, which up to 4096 cells reads the result out, too. Each device keeps 1 MiB
-// for them until the set is closed. Larger ones are leased, a fill and two event operations
+// for them until the set is closed, and clears it when it is used up. Larger ones are leased, a fill and two event operations
 // more per remote, and with the Copy and Host transports copied, once or twice, and added by
 // a launch each. A mask adds two event operations. No wait, and no driver allocation once the
 // pools are warm.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrDirectOptions, opts ...scene.CallOption) (*scene.DfrAccum, error) {
-	o := dfrDirectOperation(grid.Cells(), tableBytes(states, opt.Materials))
+	o := dfrDirectOperation(grid.Cells(), tableBytes(states, opt.Materials), &opt)
 	return askGrid(ctx, s, o, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {
 		return m.PrepareAccumDfrDirect(ctx, states, grid, opt, opts...)
 	})
@@ -34,7 +35,8 @@ func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, gr
 // AccumDfrCoherentDirect adds up the diffracted fields of all wedge states on a grid, as
 // scene.AccumDfrCoherentDirect does, with the pairs of state and cell divided among the
 // devices of the set, cell by cell. A cell whose states are on two devices is put together
-// on the master. All else is as for AccumDfrDirect, with 36 bytes per cell.
+// on the master. All else is as for AccumDfrDirect, with 36 bytes per cell and by default at
+// least 2097152 lanes.
 func (s *Scene) AccumDfrCoherentDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrCoherentOptions, opts ...scene.CallOption) (*scene.DfrCoherentAccum, error) {
 	o := dfrCoherentOperation(grid.Cells(), tableBytes(states, opt.Materials), opt.KeepWords)
 	return askGrid(ctx, s, o, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrCoherentAccum, *scene.GridCall, error) {

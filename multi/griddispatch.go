@@ -13,6 +13,9 @@ type gridOperation struct {
 	key  string
 	grid chunked.Grid // without the private copies
 	cell int64        // bytes of a cell that launches divide, beside those of two of them
+	// lanes is the fewest of a remote that are worth dispatching by default, the
+	// accumulator that comes back included unless lanes are rays.
+	lanes int64
 }
 
 // gridOp describes a prepared call: what a remote row reads is what its columns hold, and what
@@ -34,7 +37,7 @@ func (s *Scene) gridOp(o gridOperation, call *scene.GridCall) chunked.Op {
 
 // with describes a call with so many bytes of inputs and of outputs per row.
 func (o gridOperation) with(in, out int64) chunked.Op {
-	return chunked.Op{Key: o.key, Family: o.key, Class: chunked.GridReduce, In: in, Scratch: out, Grid: o.grid}
+	return chunked.Op{Key: o.key, Family: o.key, Class: chunked.GridReduce, In: in, Scratch: out, MinLanes: o.lanes, Grid: o.grid}
 }
 
 // unallocated leaves the memory of a result to the time when there is a plan.

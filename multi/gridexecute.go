@@ -41,7 +41,6 @@ type gridPart struct {
 	acc      cuda.Slice[uint8] // of the master the call's, if it is not the device's
 	dirty    cuda.Slice[uint8] // memory that has to be zero before the first chunk
 	leased   bool              // acc is of the pool
-	waits    bool              // for the end of the last call, which used the same memory
 	memory   cuda.Slice[uint8] // of the slot
 	slot     slot              // copied inputs and outputs; not for Direct
 	entered  bool              // something was enqueued
@@ -156,7 +155,7 @@ func (x *gridExecution) prepareMaster(p *gridPart) error {
 	}
 	if x.keeps {
 		p.exchange.turnTo(x.call.AccumulatorBytes())
-		return p.keep(p.exchange, x.call.AccumulatorBytes())
+		return x.keep(p)
 	}
 	p.acc = x.call.Accumulator()
 	p.dirty = p.acc
@@ -172,7 +171,7 @@ func (x *gridExecution) lease(p *gridPart) (err error) {
 	}
 	p.entered = true // the pool may make its stream wait
 	if x.keeps {
-		return p.keep(m.exchange, x.call.AccumulatorBytes())
+		return x.keep(p)
 	}
 	if p.acc, err = cuda.PoolAlloc[uint8](r.ctx.Pool(), r.stream, int(x.call.AccumulatorBytes())); err != nil {
 		return err
@@ -251,7 +250,7 @@ func (x *gridExecution) submit(p *gridPart, c chunked.Chunk) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := p.clear(x.call.Stream); err != nil {
+		if err := x.clear(p, x.call.Stream); err != nil {
 			return err
 		}
 		return x.launch(sc, p, c, x.call.Stream, in, out)
@@ -262,13 +261,13 @@ func (x *gridExecution) submit(p *gridPart, c chunked.Chunk) (err error) {
 	}
 	defer func() { err = firstError([]error{err, sc.Exit()}) }()
 	st := p.r.stream
-	// Without inputs, in memory that nobody reads, a remote depends on nobody.
-	if c.Seq == 0 && (x.reads || p.waits) {
+	// Without inputs, in memory that nobody reads any more, a remote depends on nobody.
+	if c.Seq == 0 && (x.reads || x.keeps && !p.dirty.IsNil()) {
 		if err := sc.Wait(st, x.parts[0].exchange.done); err != nil {
 			return err
 		}
 	}
-	if err := p.clear(st); err != nil {
+	if err := x.clear(p, st); err != nil {
 		return err
 	}
 	if x.plan.Transport == chunked.Direct {
@@ -283,13 +282,18 @@ func (x *gridExecution) submit(p *gridPart, c chunked.Chunk) (err error) {
 }
 
 // clear enqueues that the accumulator has no lanes, where that is not known.
-func (p *gridPart) clear(st *cuda.Stream) error {
+func (x *gridExecution) clear(p *gridPart, st *cuda.Stream) error {
 	if p.dirty.IsNil() {
 		return nil
 	}
-	err := cuda.Fill32(st, p.dirty, 0)
+	if err := cuda.Fill32(st, p.dirty, 0); err != nil {
+		return err
+	}
 	p.dirty = cuda.Slice[uint8]{}
-	return err
+	if x.keeps {
+		p.exchange.cleared = x.parts[0].exchange.lap
+	}
+	return nil
 }
 
 func (x *gridExecution) launch(sc cuda.Scope, p *gridPart, c chunked.Chunk, st *cuda.Stream, in, out []scene.RowColumn) error {
@@ -346,7 +350,7 @@ func (x *gridExecution) collect() error {
 	}
 	direct := x.plan.Transport == chunked.Direct
 	if m.chunks > 0 || !direct {
-		if err := m.r.fail("zeroing its accumulator", m.clear(st)); err != nil { // which has no lanes
+		if err := m.r.fail("zeroing its accumulator", x.clear(m, st)); err != nil { // which has no lanes
 			return err
 		}
 		x.sums = append(x.sums, m.acc)
@@ -368,17 +372,7 @@ func (x *gridExecution) collect() error {
 			return m.r.failChunk("adding an accumulator", p.last, err)
 		}
 	}
-	if err := m.r.fail("finishing the grid", x.finish(sc, direct)); err != nil {
-		return err
-	}
-	if x.keeps {
-		for k := range x.parts {
-			if p := &x.parts[k]; p.exchange != nil {
-				p.exchange.used = !p.dirty.IsNil() // of a master without lanes
-			}
-		}
-	}
-	return nil
+	return m.r.fail("finishing the grid", x.finish(sc, direct))
 }
 
 // finish enqueues the result from the sums. Where that adds the accumulators of remotes, it
@@ -392,7 +386,7 @@ func (x *gridExecution) finish(sc cuda.Scope, adds bool) error {
 			}
 		}
 	}
-	err := x.call.Collect(sc, x.sums, x.keeps)
+	err := x.call.Collect(sc, x.sums)
 	for _, mark := range marks {
 		err = mark.end(err)
 	}

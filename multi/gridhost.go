@@ -20,15 +20,13 @@ type exchange struct {
 	last *cuda.Stream
 
 	// sums is for accumulators of up to keptBytes, which the Direct transport does not
-	// lease. Calls take one piece after the other, at from the beginning in every lap, and
-	// the kernel on the master that reads a piece clears it, so that there are no lanes in
-	// what is ahead; used says that this is not known. The lap and the place in it are the
-	// master's; a remote remembers the lap of its last call.
-	sums cuda.Slice[uint8]
-	used bool
-	lap  int
-	at   int64
-	read *cuda.Event // done of the master
+	// lease. Calls take one piece after the other, up to at, and in every lap from the
+	// beginning; the lap and the place in it are the master's. A device sets all of it to
+	// zero in its first call of a lap: cleared is that lap.
+	sums         cuda.Slice[uint8]
+	lap, cleared int
+	at           int64
+	read         *cuda.Event // done of the master
 
 	// Of the Host transport. up is a stream of the master, the other side is the remote's
 	// stream. One buffer in each direction is enough for work that takes longer than its
@@ -41,8 +39,8 @@ type exchange struct {
 }
 
 // Accumulators of up to keptBytes, in which there is room for 5460 cells of AccumDfrDirect,
-// take less time to add up than to lease and clear. Every device keeps keptLap for them: a
-// remote has to wait for what the master has read once in several calls.
+// take less time to add up than to lease and clear. Every device keeps keptLap for them: it
+// clears them, and waits for what the master has read, once in several calls.
 const (
 	keptBytes = 256 << 10
 	keptLap   = 4 * keptBytes
@@ -70,20 +68,18 @@ func (e *exchange) turnTo(bytes int64) {
 	}
 }
 
-// keep takes the piece that the master has turned to for the accumulator.
-func (p *gridPart) keep(master *exchange, bytes int64) (err error) {
-	e := p.exchange
+// keep takes the piece that the master has turned to for the accumulator of a device.
+func (x *gridExecution) keep(p *gridPart) (err error) {
+	e, master, bytes := p.exchange, x.parts[0].exchange, x.call.AccumulatorBytes()
 	if e.sums.IsNil() {
 		if e.sums, err = cuda.Alloc[uint8](p.r.ctx, keptLap); err != nil {
 			return err
 		}
-		e.used, e.read = true, master.done
+		e.read = master.done
 	}
-	if e.used {
+	if e.cleared != master.lap {
 		p.dirty = e.sums
 	}
-	p.waits = e.used || e.lap != master.lap
-	e.used, e.lap = true, master.lap
 	begin := master.at - aligned(bytes)
 	p.acc, err = e.sums.Sub(int(begin), int(begin+bytes))
 	return err

@@ -96,8 +96,7 @@ func TestMultiGridDriverCalls(t *testing.T) {
 
 // Calls follow each other on several streams of the caller, in pieces of what devices keep.
 // Whoever uses a piece again is behind the launch that read it, and a remote waits for
-// nothing as long as there are others. After a call that failed, all that is kept is set to
-// zero, behind everything that reads it.
+// nothing as long as there are others, also after a call that failed.
 func TestMultiGridLapsAreInOrder(t *testing.T) {
 	const devices = 3
 	e, err := emu.New(devices)
@@ -142,8 +141,7 @@ func TestMultiGridLapsAreInOrder(t *testing.T) {
 	for k := range 40 {
 		n := sizes[rng.IntN(len(sizes))]
 		st := streams[rng.IntN(len(streams))]
-		failed := k%8 == 7
-		if failed { // between two devices
+		if k%8 == 3 { // fails between two devices
 			before := len(p.launches)
 			for at := 1; len(p.launches) == before; at++ {
 				_, err := s.AccumDfrDirect(newEndsAt(at), tables.states, cellsOf(4), scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 64}, scene.OnStream(st))
@@ -161,7 +159,7 @@ func TestMultiGridLapsAreInOrder(t *testing.T) {
 		own := piece{int(s.master().exchange.at) - size, int(s.master().exchange.at), last}
 		for _, before := range read {
 			for i := range devices { // the remotes first, then the master
-				if failed || before.begin < own.end && before.end > own.begin {
+				if before.begin < own.end && before.end > own.begin {
 					require.Contains(t, of[i].behind, before.reader, "call %d, device %d", k, i)
 					waited++
 				} else if i < devices-1 && k < 7 && s.master().exchange.lap == laps {

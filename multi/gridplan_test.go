@@ -14,7 +14,7 @@ import (
 // randomPlanInput is one of a few hundred calls, some of which no plan can serve.
 func randomPlanInput(rng *rand.Rand) chunked.Input {
 	in := chunked.Input{
-		Op: AccumDfrDirectOp(grid(1+rng.Int32N(2)), 0), Begin: rng.Int64N(2), Rows: []int64{0, 100, 8 << 20}[rng.IntN(3)],
+		Op: AccumDfrDirectOp(grid(1+rng.Int32N(2)), 0, scene.DfrDirectOptions{}), Begin: rng.Int64N(2), Rows: []int64{0, 100, 8 << 20}[rng.IntN(3)],
 		Devices: []int{0, 1, 2}[:1+rng.IntN(3)], Transport: chunked.Direct, Hook: rng.IntN(20) == 0,
 	}
 	in.Options.MinLanesPerDevice = rng.Int64N(2)

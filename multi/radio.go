@@ -20,7 +20,8 @@ const (
 // remote counts the events of its rays, and the master finds them once more.
 //
 // It runs on the master alone when a remote would get fewer rays than
-// Options.MinLanesPerDevice and one for every 28 bytes of the accumulator. All else is as
+// Options.MinLanesPerDevice, by default 262144, and one for every 28 bytes of the
+// accumulator. All else is as
 // for AccumDfrDirect, with 68 bytes per cell, and with the Copy and Host transports copies
 // of the rays and of one byte per ray for wedge events.
 func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid scene.Grid, opt scene.ReflGridOptions, opts ...scene.CallOption) (*scene.ReflGrids, error) {
@@ -30,14 +31,28 @@ func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid
 	})
 }
 
-func dfrDirectOperation(cells, replicated int64) gridOperation {
-	return gridOperation{key: keyDfrDirect, grid: chunked.Grid{Accumulator: 48*cells + 48, ReadOut: 4 * cells, Replicated: replicated}}
+// Default floors of lanes: what two H200 gain from, of the least work that is known of each
+// operation (docs/adr/floor.md). Accumulators of Keller samples count as rows of an
+// intersection; direct samples of many cells are so much more work that theirs do not.
+const (
+	directLanes   = 1 << 21
+	kellerLanes   = 1 << 19
+	coherentLanes = 1 << 21
+	rayLanes      = chunked.DefaultMinLanes
+)
+
+func dfrDirectOperation(cells, replicated int64, opt *scene.DfrDirectOptions) gridOperation {
+	o := gridOperation{key: keyDfrDirect, lanes: directLanes, grid: chunked.Grid{Accumulator: 48*cells + 48, ReadOut: 4 * cells, Replicated: replicated}}
+	if opt.KellerSamples > 0 {
+		o.lanes = kellerLanes + (o.grid.Accumulator+27)/28
+	}
+	return o
 }
 
 // dfrCoherentOperation has exact sums of every cell with words, and without them of those
 // that launches divide.
 func dfrCoherentOperation(cells, replicated int64, words bool) gridOperation {
-	o := gridOperation{key: keyDfrCoherent, grid: chunked.Grid{Accumulator: 36*cells + 600, Replicated: replicated}, cell: 292}
+	o := gridOperation{key: keyDfrCoherent, lanes: coherentLanes, grid: chunked.Grid{Accumulator: 36*cells + 600, Replicated: replicated}, cell: 292}
 	if words {
 		o.grid.Accumulator, o.grid.ReadOut, o.cell = 300*cells, 24*cells, 0
 	}
@@ -45,7 +60,7 @@ func dfrCoherentOperation(cells, replicated int64, words bool) gridOperation {
 }
 
 func reflGridOperation(cells, replicated, events int64) gridOperation {
-	return gridOperation{key: keyReflGrid, grid: chunked.Grid{
+	return gridOperation{key: keyReflGrid, lanes: rayLanes, grid: chunked.Grid{
 		Accumulator: 68*cells + 8, ReadOut: 28 * cells, Replicated: replicated, Events: wedgeBytes * events,
 	}}
 }
@@ -55,8 +70,8 @@ const wedgeBytes = 80
 
 // AccumDfrDirectOp describes AccumDfrDirect to the planner. replicated is the bytes of the
 // inputs that every remote has whole: states, materials, mask.
-func AccumDfrDirectOp(grid scene.Grid, replicated int64) chunked.Op {
-	return dfrDirectOperation(grid.Cells(), replicated).with(0, 0)
+func AccumDfrDirectOp(grid scene.Grid, replicated int64, opt scene.DfrDirectOptions) chunked.Op {
+	return dfrDirectOperation(grid.Cells(), replicated, &opt).with(0, 0)
 }
 
 // AccumDfrCoherentDirectOp describes AccumDfrCoherentDirect without words and with at most

@@ -62,15 +62,17 @@ func (x *brokenGrid) close(t testing.TB) {
 	require.NoError(t, x.ledger.Check())
 }
 
-// requireCleared requires that there are no lanes in what devices keep, where they say so.
+// requireCleared requires that there are no lanes in what devices keep for later calls.
 func (x *brokenGrid) requireCleared(t testing.TB, what string) {
 	t.Helper()
-	require.NoError(t, x.Stream().Synchronize(bg)) // where they are read
+	m := x.master().exchange
 	for k, r := range x.replicas {
-		if r.exchange.used {
-			continue
+		if r.exchange.cleared != m.lap {
+			continue // which the next call clears
 		}
-		kept, err := cuda.Download(bg, r.scene.Stream(), r.exchange.sums)
+		ahead, err := r.exchange.sums.Sub(int(m.at), keptLap)
+		require.NoError(t, err)
+		kept, err := cuda.Download(bg, r.scene.Stream(), ahead)
 		require.NoError(t, err)
 		require.Empty(t, bytes.Trim(kept, "\x00"), "%s: device %d", what, k)
 	}
@@ -111,30 +113,59 @@ func TestMultiGridFaults(t *testing.T) {
 				}
 			}
 			require.Equal(t, x.want[i], a.answer(t, x.Scene, x.tables, nil), "%s, %v", a.name, x.transport)
-			if x.transport == chunked.Direct {
-				for _, r := range x.replicas {
-					require.False(t, r.exchange.used, "%s: a call that works leaves what it used without lanes", a.name)
-				}
-			}
 		}
 	}
 	require.Len(t, failed, 4*3*2, "every operation fails on both devices by every transport")
 	x.close(t)
 }
 
-// A master that has lanes of a call that failed, and none in the next one, does not take
-// them for none.
-func TestMultiGridFailureBeforeAMasterWithoutLanes(t *testing.T) {
+// A lap begins with a call that fails before a device has cleared what it keeps, or in which
+// the master has no lanes: a later call of the lap clears it.
+func TestMultiGridLapBeginsWithout(t *testing.T) {
 	x := newBrokenGrid(t)
-	require.NoError(t, x.fault.FailCall("LaunchKernel", 3, cuapi.ErrorInvalidValue)) // that of the result
-	_, err := x.all[0].ask(bg, x.Scene, x.tables, nil)
-	require.ErrorIs(t, err, cuapi.ErrorInvalidValue)
-	x.fault.Reset()
-	for _, x.opts.Weights = range [][]float64{{0, 1}, {1, 1}, {1, 1}} {
-		require.Equal(t, x.want[0], x.all[0].answer(t, x.Scene, x.tables, nil))
-		x.requireCleared(t, "")
+	a, m := x.all[0], x.master().exchange
+	works := func(what string) {
+		for range 4 {
+			require.Equal(t, x.want[0], a.answer(t, x.Scene, x.tables, nil), what)
+			x.requireCleared(t, what)
+		}
+		for _, r := range x.replicas {
+			require.Equal(t, m.lap, r.exchange.cleared, what)
+		}
+		m.at = keptLap
 	}
-	require.False(t, x.master().exchange.used)
+	works("full of lanes")
+	x.opts.Weights = []float64{0, 1}
+	require.Equal(t, x.want[0], a.answer(t, x.Scene, x.tables, nil))
+	x.opts.Weights = nil
+	works("a master without lanes")
+	for k := 1; ; k++ {
+		ctx, before := newEndsAt(k), m.lap
+		r, err := a.ask(ctx, x.Scene, x.tables, nil)
+		if err == nil {
+			require.NoError(t, r.Close())
+			break
+		}
+		if m.lap > before {
+			works(fmt.Sprintf("cancelled at %d", k))
+		}
+	}
+	for device := range 2 {
+		for k := 1; ; k++ {
+			m.at = keptLap
+			x.fault.FailDevice(cuapi.Device(device), k, cuapi.ErrorInvalidValue)
+			r, err := a.ask(bg, x.Scene, x.tables, nil)
+			fired := x.fault.Fired() > 0
+			x.fault.Reset()
+			if err == nil {
+				require.NoError(t, r.Close())
+			}
+			if !fired {
+				break
+			}
+			works(fmt.Sprintf("call %d of device %d failed", k, device))
+		}
+	}
 	x.close(t)
 }
 

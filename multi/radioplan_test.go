@@ -22,7 +22,7 @@ func TestRadioPlans(t *testing.T) {
 		}
 		return chunked.BuildPlan(in)
 	}
-	direct := AccumDfrDirectOp(grid(10), 0)
+	direct := AccumDfrDirectOp(grid(10), 0, scene.DfrDirectOptions{})
 	_, err := plan(direct, 1024, 1, chunked.Options{MemoryBudget: 5247})
 	var short *chunked.BudgetError
 	require.ErrorAs(t, err, &short)
@@ -30,7 +30,7 @@ func TestRadioPlans(t *testing.T) {
 	p, err := plan(direct, 1024, 1, chunked.Options{MemoryBudget: 5248})
 	require.NoError(t, err)
 	require.Len(t, p.Chunks, 1)
-	p, err = plan(AccumDfrDirectOp(grid(10), 2*96+17), 1024, 2, chunked.Options{MinLanesPerDevice: 1})
+	p, err = plan(AccumDfrDirectOp(grid(10), 2*96+17, scene.DfrDirectOptions{}), 1024, 2, chunked.Options{MinLanesPerDevice: 1})
 	require.NoError(t, err)
 	require.Equal(t, []int64{10096, 5057}, []int64{p.PerDevice[0].Fixed, p.PerDevice[1].Fixed})
 	p, err = plan(direct, 1024, 1, chunked.Options{ChunkRays: 100})
@@ -59,6 +59,26 @@ func TestRadioPlans(t *testing.T) {
 		p, err = plan(direct, lanes, 2, chunked.Options{MinLanesPerDevice: 262144})
 		require.NoError(t, err)
 		require.Equal(t, kind, p.Kind, "%d lanes", lanes)
+	}
+
+	// By default every operation has a floor of its own.
+	for _, c := range []struct {
+		op    chunked.Op
+		floor int64
+	}{
+		{direct, 2097152},
+		{AccumDfrDirectOp(grid(10), 0, scene.DfrDirectOptions{KellerSamples: 1}), 524288 + 174}, // 4848 bytes
+		{coherent, 2097152},
+		{AccumDfrCoherentDirectOp(grid(1000), 0), 2097152},
+		{rays, 262144 + 2428572}, // 68000008 bytes
+		{AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{}), 262144 + 3},
+	} {
+		for rows, kind := range map[int64]chunked.Kind{2*c.floor - 2: chunked.KindMaster, 2 * c.floor: chunked.KindLaneSharded} {
+			p, err = plan(c.op, rows, 2, chunked.Options{})
+			require.NoError(t, err)
+			require.Equal(t, c.floor, p.Floor.Rows, c.op.Key)
+			require.Equal(t, kind, p.Kind, "%s, %d lanes", c.op.Key, rows)
+		}
 	}
 
 	// 5 transmitters, 2 receivers, 2 states: whole transmitters, 8 rows and 12.

@@ -126,7 +126,7 @@ func TestAccumDfrDirectChunks(t *testing.T) {
 			taken := toHost(r, c.Accumulator())[8*(6*g.Cells()+5):]
 			require.Equal(t, make([]uint8, 4*4), taken, "of four pairs")
 		}
-		require.NoError(t, c.Collect(sc, []cuda.Slice[uint8]{c.Accumulator()}, false))
+		require.NoError(t, c.Collect(sc, []cuda.Slice[uint8]{c.Accumulator()}))
 		require.Equal(t, want, r.fetch(a))
 		require.NoError(t, a.Close())
 	}

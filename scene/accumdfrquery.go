@@ -289,7 +289,7 @@ func (q *dfrQuery) fused(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count 
 }
 
 // collect reads the result of a small grid in the launch that sums the accumulators.
-func (q *dfrQuery) collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8], clear bool) (bool, error) {
+func (q *dfrQuery) collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8]) (bool, error) {
 	cells := q.grid.Cells()
 	if cells > fusedCells || cells >= s.rowsPerLaunch || len(parts) > sumParts {
 		return false, nil
@@ -298,6 +298,6 @@ func (q *dfrQuery) collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cud
 	if err != nil {
 		return true, err
 	}
-	p := sumDfrParams{Words: q.to.acc.Addr(), Readout: q.to.readout(), Parts: accumulatorsOf(parts, clear)}
+	p := sumDfrParams{Words: q.to.acc.Addr(), Readout: q.to.readout(), Parts: accumulatorsOf(parts)}
 	return true, launchRows(sc, k.sum, st, cells+1, &p)
 }

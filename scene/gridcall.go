@@ -48,9 +48,8 @@ type fusedQuery interface {
 // collectQuery is a gridQuery that sums small accumulators in the launch that reads the
 // result.
 type collectQuery interface {
-	// collect enqueues the result from the sum of accumulators, or says that it does not;
-	// with clear they are zero behind it.
-	collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8], clear bool) (bool, error)
+	// collect enqueues the result from the sum of accumulators, or says that it does not.
+	collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8]) (bool, error)
 }
 
 // GridCall is a call over lanes or rays that was validated, but of which nothing is
@@ -181,9 +180,8 @@ func (c *GridCall) Add(sc cuda.Scope, st *cuda.Stream, dst, src cuda.Slice[uint8
 }
 
 // Collect enqueues on the caller's stream the result from accumulators that have all lanes
-// between them, on the caller's device or on ones whose memory it may access. With clear
-// they are of no lanes behind it; they are not the result's own then.
-func (c *GridCall) Collect(sc cuda.Scope, parts []cuda.Slice[uint8], clear bool) error {
+// between them, on the caller's device or on ones whose memory it may access.
+func (c *GridCall) Collect(sc cuda.Scope, parts []cuda.Slice[uint8]) error {
 	for _, acc := range parts {
 		if err := c.checkAccumulator(acc); err != nil {
 			return err
@@ -192,12 +190,12 @@ func (c *GridCall) Collect(sc cuda.Scope, parts []cuda.Slice[uint8], clear bool)
 	return c.scene.enqueueRowsIn(sc, "Collect", c.Stream, 1, 0, 1, func(sc cuda.Scope) error {
 		own := len(parts) == 1 && parts[0].Addr() == c.acc.Addr()
 		if q, ok := c.query.(collectQuery); ok && !own {
-			if done, err := q.collect(c.scene, sc, c.Stream, parts, clear); done || err != nil {
+			if done, err := q.collect(c.scene, sc, c.Stream, parts); done || err != nil {
 				return err
 			}
 		}
 		if !own {
-			if err := c.scene.sumAccumulators(sc, c.Stream, c.acc, parts, clear, c.query.accumulator()); err != nil {
+			if err := c.scene.sumAccumulators(sc, c.Stream, c.acc, parts, c.query.accumulator()); err != nil {
 				return err
 			}
 		}

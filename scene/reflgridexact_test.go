@@ -217,7 +217,7 @@ func TestReflGridX3PartsOfAScheduler(t *testing.T) {
 		require.NoError(t, call.Accumulate(sc, r.Scene, call.Stream, rowsOf(t, in, cut), rowsOf(t, out, cut), acc, int64(cut[0]), int64(cut[1])))
 	}
 	require.NoError(t, call.Add(sc, call.Stream, call.Accumulator(), partial))
-	require.NoError(t, call.Collect(sc, []cuda.Slice[uint8]{call.Accumulator()}, false))
+	require.NoError(t, call.Collect(sc, []cuda.Slice[uint8]{call.Accumulator()}))
 	requireSameGrids(t, want, r.readGrids(g), "")
 	require.NoError(t, g.Close())
 }

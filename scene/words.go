@@ -10,18 +10,14 @@ const sumParts = 16
 
 type accumulators struct {
 	At    [sumParts]uint64
-	Count uint32
-	Clear uint32
+	Count int64
 }
 
 // accumulatorsOf are the first sumParts of parts.
-func accumulatorsOf(parts []cuda.Slice[uint8], clear bool) (a accumulators) {
+func accumulatorsOf(parts []cuda.Slice[uint8]) (a accumulators) {
 	for i, p := range parts[:min(len(parts), sumParts)] {
 		a.At[i] = p.Addr()
 		a.Count++
-	}
-	if clear {
-		a.Clear = 1
 	}
 	return a
 }
@@ -84,19 +80,19 @@ func (s *Scene) wordKernels() (*wordKernels, error) {
 
 // addAccumulators enqueues dst += src on st.
 func (s *Scene) addAccumulators(sc cuda.Scope, st *cuda.Stream, dst, src cuda.Slice[uint8], size accumulatorSize) error {
-	return s.sumAccumulators(sc, st, dst, []cuda.Slice[uint8]{dst, src}, false, size)
+	return s.sumAccumulators(sc, st, dst, []cuda.Slice[uint8]{dst, src}, size)
 }
 
 // sumAccumulators enqueues on st that dst is the sum of parts, of which it may be the
-// first; with clear they are zero behind it, unless they are dst.
-func (s *Scene) sumAccumulators(sc cuda.Scope, st *cuda.Stream, dst cuda.Slice[uint8], parts []cuda.Slice[uint8], clear bool, size accumulatorSize) error {
+// first.
+func (s *Scene) sumAccumulators(sc cuda.Scope, st *cuda.Stream, dst cuda.Slice[uint8], parts []cuda.Slice[uint8], size accumulatorSize) error {
 	k, err := s.wordKernels()
 	if err != nil {
 		return err
 	}
 	p := sumAccumulatorsParams{Dst: dst.Addr(), Sums64: size.sums64, Sums32: size.sums32, Maxima32: size.maxima32}
 	for {
-		p.Parts = accumulatorsOf(parts, clear)
+		p.Parts = accumulatorsOf(parts)
 		err := s.eachLaunch(0, size.sums64+size.sums32+size.maxima32, func(begin, count int64) error {
 			p.RowBegin, p.Count = begin, count
 			return launchRows(sc, k.sum, st, count, &p)

@@ -82,9 +82,8 @@ __device__ __forceinline__ float read_words(const volatile i64* words)
 #define READS 4
 
 struct Accumulators {
-    u64* at[PARTS]; // may be memory of other devices
-    u32 count;      // at least 1
-    u32 clear;      // 1: they are set to zero behind it
+    const u64* at[PARTS]; // may be memory of other devices
+    i64 count;            // at least 1
 };
 
 // The sums, or with MAXIMA the maxima, of N values of all parts, whose first is value of
@@ -97,7 +96,7 @@ __device__ __forceinline__ void sum_parts(T (&sum)[N], const Accumulators& a, i6
         sum[k] = 0;
     }
 #pragma unroll 1
-    for (u32 i = 0; i < a.count; i += READS) {
+    for (i64 i = 0; i < a.count; i += READS) {
 #pragma unroll
         for (u32 j = 0; j < READS; j++) {
             const bool is_part = i + j < a.count;
@@ -107,15 +106,6 @@ __device__ __forceinline__ void sum_parts(T (&sum)[N], const Accumulators& a, i6
             for (u32 k = 0; k < N; k++) {
                 const T v = from[k] & mask;
                 sum[k] = MAXIMA ? max(sum[k], v) : sum[k] + v;
-            }
-        }
-    }
-    if (a.clear) {
-        for (u32 i = 0; i < a.count; i++) {
-            T* from = (T*)((u8*)a.at[i] + offset) + value;
-#pragma unroll
-            for (u32 k = 0; k < N; k++) {
-                from[k] = 0;
             }
         }
     }

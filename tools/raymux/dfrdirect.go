@@ -58,7 +58,7 @@ func (p *program) dfrDirect(ctx context.Context, args []string) error {
 		return err
 	}
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
-		op: multi.AccumDfrDirectOp(grid, h.replicated()), rows: f.lanes(h.count()), bytes: h.bytes(), whole: true,
+		op: multi.AccumDfrDirectOp(grid, h.replicated(), scene.DfrDirectOptions{KellerSamples: f.keller}), rows: f.lanes(h.count()), bytes: h.bytes(), whole: true,
 		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.dfrDirect(ctx, &f, h, grid, watch) },
 	})
 }
