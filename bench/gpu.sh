@@ -118,7 +118,8 @@ sanitized='TestOracleSoup TestIntersectClosedForms TestL15RefitEqualsAFreshBuild
     TestCoherentSumsPathRows TestCoherentOfAnyNumberOfStates TestDfrPathsOfTheWedge TestDfrPathsInPieces
     TestEPCTable TestEPCFieldTable TestEPCPassesThroughGroups
     TestReflGridA3DirectAndReflected TestReflGridA7ParallelMirrors TestReflGridX5EveryNumberOfRows TestReflGridX6Guard
-    TestWedgesW2EventsBehindTheFirst TestWedgesW3FirstEventsAreKept'
+    TestWedgesW2EventsBehindTheFirst TestWedgesW3FirstEventsAreKept
+    TestSmallMarkedSearches TestSearchFinalizesWhatIsReady TestGridCallCollect'
 
 # TOOL TEST: initcheck does not see what launches of OptiX write, so it leaves their subtests out.
 sanitize_one() {
