@@ -113,6 +113,49 @@ func TestScopesNest(t *testing.T) {
 	assert.Equal(t, cuapi.Context(0x99), left)
 }
 
+// A scope that is switched from device to device goes back to what was current before it.
+func TestScopesSwitch(t *testing.T) {
+	v := newEnv(t)
+	left := pinned(v.api, 0x99, func() {
+		sc, err := v.c[0].Enter()
+		require.NoError(t, err)
+		v.api.takeCalls()
+		sc, err = sc.Switch(v.c[1])
+		require.NoError(t, err)
+		assert.Equal(t, v.c[1], sc.Context())
+		assert.Equal(t, v.c[1].Handle(), v.api.current[threadID()])
+		var wrong *cuda.WrongDeviceError
+		require.ErrorAs(t, sc.Launch(v.f[0], v.s[0], cuapi.D1(1), cuapi.D1(1), 0, nil), &wrong)
+		sc, err = sc.Switch(v.c[1])
+		require.NoError(t, err)
+		require.Equal(t, []string{"CtxSetCurrent"}, v.api.takeCalls())
+		require.NoError(t, sc.Exit())
+		require.Equal(t, []string{"CtxSetCurrent"}, v.api.takeCalls())
+	})
+	assert.Equal(t, cuapi.Context(0x99), left)
+
+	// Whatever fails, the scope that is returned is the one to leave.
+	left = pinned(v.api, 0x99, func() {
+		sc, err := v.c[0].Enter()
+		require.NoError(t, err)
+		sc, err = sc.Switch(nil)
+		require.ErrorContains(t, err, "nil")
+		v.api.failNth(1, "CtxSetCurrent", cuapi.ErrorInvalidValue)
+		sc, err = sc.Switch(v.c[1])
+		require.ErrorIs(t, err, cuapi.ErrorInvalidValue)
+		assert.Equal(t, v.c[0], sc.Context())
+		require.NoError(t, sc.Exit())
+	})
+	assert.Equal(t, cuapi.Context(0x99), left)
+	sc, err := v.c[0].Enter()
+	require.NoError(t, err)
+	sc, err = sc.Switch(v.c[1])
+	require.NoError(t, err)
+	require.NoError(t, sc.Exit())
+	require.NoError(t, v.close(), "a switch keeps nothing alive")
+	assert.Empty(t, v.api.live())
+}
+
 func TestDoRestoresAfterErrorAndPanic(t *testing.T) {
 	v := newEnv(t)
 	boom := errors.New("boom")

@@ -37,6 +37,35 @@ func (c *Context) Enter() (Scope, error) {
 	return sc, nil
 }
 
+// Switch makes c current instead of the scope's context, without going back to what was
+// current before, which Exit of the scope that it returns does. The receiver is not used
+// any more, not even after an error: in any case it is the returned scope that has to be
+// left. Cost: one driver call.
+func (sc Scope) Switch(c *Context) (Scope, error) {
+	switch {
+	case c == nil:
+		return sc, badArg("Scope.Switch", "c", "is nil")
+	case c.dev.drv != sc.c.dev.drv:
+		return sc, badArg("Scope.Switch", "c", "belongs to another driver")
+	}
+	if err := c.ref(); err != nil {
+		return sc, err
+	}
+	err := c.dev.lostError()
+	if err == nil && c.h != sc.c.h {
+		err = c.check("cuCtxSetCurrent", c.api().CtxSetCurrent(c.h))
+	}
+	if err != nil {
+		return sc, firstError(err, c.unref())
+	}
+	left := sc
+	sc.c, sc.held = c, true
+	if left.held {
+		err = left.c.unref()
+	}
+	return sc, err
+}
+
 // Exit makes the context current again that was current before Enter, and
 // unpins the goroutine. It restores also when the device is lost.
 func (sc Scope) Exit() error {

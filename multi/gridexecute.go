@@ -27,7 +27,7 @@ type gridExecution struct {
 	remotes bool                // some have lanes
 	keeps   bool                // accumulators are those of the devices
 	reads   bool                // lanes have inputs on the master
-	inside  bool                // the master's context is current
+	inside  bool                // the context of a device is current
 	scope   cuda.Scope          // then
 	cuts    []int64             // for runGrid
 }
@@ -92,16 +92,20 @@ func (x *gridExecution) run() (err error) {
 	return x.collect()
 }
 
-// master makes the context of the master current until the end of the call, when it is
-// first needed: the remotes, whose results have the longest way, do not wait for that.
-func (x *gridExecution) master() (cuda.Scope, error) {
-	if x.inside {
-		return x.scope, nil
+// on makes the context of a device current, until that of another one is needed or the call
+// ends.
+func (x *gridExecution) on(r *replica) (cuda.Scope, error) {
+	var err error
+	if !x.inside {
+		x.scope, err = r.ctx.Enter()
+		x.inside = err == nil
+	} else if x.scope.Context() != r.ctx {
+		x.scope, err = x.scope.Switch(r.ctx)
 	}
-	sc, err := x.s.master().ctx.Enter()
-	x.scope, x.inside = sc, err == nil
-	return sc, err
+	return x.scope, err
 }
+
+func (x *gridExecution) master() (cuda.Scope, error) { return x.on(x.s.master()) }
 
 // scan lists what the devices have to do.
 func (x *gridExecution) scan() {
@@ -235,7 +239,8 @@ func (x *gridExecution) follow() error {
 }
 
 // submit enqueues a chunk.
-func (x *gridExecution) submit(p *gridPart, c chunked.Chunk) (err error) {
+func (x *gridExecution) submit(p *gridPart, c chunked.Chunk) error {
+	var err error
 	in, out := x.in, x.out
 	if x.reads {
 		if in, err = rows(x.in, c.Begin-x.plan.Begin, c.Len()); err != nil {
@@ -255,11 +260,10 @@ func (x *gridExecution) submit(p *gridPart, c chunked.Chunk) (err error) {
 		}
 		return x.launch(sc, p, c, x.call.Stream, in, out)
 	}
-	sc, err := p.r.ctx.Enter()
+	sc, err := x.on(p.r)
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError([]error{err, sc.Exit()}) }()
 	st := p.r.stream
 	// Without inputs, in memory that nobody reads any more, a remote depends on nobody.
 	if c.Seq == 0 && (x.reads || x.keeps && !p.dirty.IsNil()) {

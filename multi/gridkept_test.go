@@ -33,7 +33,8 @@ func cellsOf(n int32) scene.Grid {
 }
 
 // What a divided call costs in driver calls, once everything exists: a launch per device
-// and one for the result, and per remote the edge to the master. Each of them is host time
+// and one for the result, and per remote the edge to the master; the context is changed to
+// that of each device in turn, and back once. Each of them is host time
 // during which the devices wait; whoever adds one has to say here why.
 func TestMultiGridDriverCalls(t *testing.T) {
 	for _, devices := range []int{2, 3} {
@@ -50,22 +51,22 @@ func TestMultiGridDriverCalls(t *testing.T) {
 			want   map[string]int64
 		}{
 			{"small", 4, cuda.Slice[uint8]{}, 0, map[string]int64{
-				"LaunchKernel": n + 1, "StreamWaitEvent": n - 1, "EventRecord": n, "CtxGetCurrent": n, "CtxSetCurrent": 2 * n,
+				"LaunchKernel": n + 1, "StreamWaitEvent": n - 1, "EventRecord": n, "CtxGetCurrent": 1, "CtxSetCurrent": n + 1,
 			}},
 			// The result is not read out in the launch that sums.
 			{"of more cells than one launch reads out", 65, cuda.Slice[uint8]{}, 0, map[string]int64{
-				"LaunchKernel": n + 2, "StreamWaitEvent": n - 1, "EventRecord": n, "CtxGetCurrent": n, "CtxSetCurrent": 2 * n,
+				"LaunchKernel": n + 2, "StreamWaitEvent": n - 1, "EventRecord": n, "CtxGetCurrent": 1, "CtxSetCurrent": n + 1,
 			}},
 			// Remotes wait for inputs that the caller's stream writes.
 			{"with inputs", 4, active, 0, map[string]int64{
-				"LaunchKernel": n + 1, "StreamWaitEvent": 2 * (n - 1), "EventRecord": n + 1, "CtxGetCurrent": n, "CtxSetCurrent": 2 * n,
+				"LaunchKernel": n + 1, "StreamWaitEvent": 2 * (n - 1), "EventRecord": n + 1, "CtxGetCurrent": 1, "CtxSetCurrent": n + 2,
 			}},
 			// Accumulators are leased, set to zero and given back behind what reads them.
 			{"large", 80, cuda.Slice[uint8]{}, 0, map[string]int64{
-				"LaunchKernel": n + 2, "MemsetD32Async": n, "StreamWaitEvent": 2 * (n - 1), "EventRecord": 2*n - 1, "CtxGetCurrent": 4*n - 2, "CtxSetCurrent": 6*n - 4,
+				"LaunchKernel": n + 2, "MemsetD32Async": n, "StreamWaitEvent": 2 * (n - 1), "EventRecord": 2*n - 1, "CtxGetCurrent": 3*n - 1, "CtxSetCurrent": 5*n - 3,
 			}},
 			{"with a budget", 4, cuda.Slice[uint8]{}, 1 << 20, map[string]int64{
-				"LaunchKernel": n + 1, "MemsetD32Async": n, "StreamWaitEvent": 2 * (n - 1), "EventRecord": 2*n - 1, "CtxGetCurrent": 4*n - 2, "CtxSetCurrent": 6*n - 4,
+				"LaunchKernel": n + 1, "MemsetD32Async": n, "StreamWaitEvent": 2 * (n - 1), "EventRecord": 2*n - 1, "CtxGetCurrent": 3*n - 1, "CtxSetCurrent": 5*n - 3,
 			}},
 		} {
 			s.opts.MemoryBudget = c.budget
