@@ -66,6 +66,10 @@ func (in *Input) remotes(p *Plan) (bool, string) {
 		return false, "one device"
 	case p.Rows == 0:
 		return false, "empty batch"
+	case f.Position == 0 && in.Op.Class == SourceLane && p.Rows == in.Op.Block:
+		return false, "one transmitter is not divided"
+	case f.Position == 0 && in.Op.Class == SourceLane:
+		return false, "the weights give no transmitter to a remote device"
 	case f.Position == 0:
 		return false, fmt.Sprintf("the weights give no %s to a remote device", rows)
 	case !f.OK():

@@ -135,6 +135,19 @@ func TestChunkedTransmitters(t *testing.T) {
 	require.Equal(t, []chunked.Range{{Begin: 0, End: 8}, {Begin: 8, End: 20}}, plan(t, in).Shards)
 	in.Op, in.Rows = paths(1), 5
 	require.Equal(t, []chunked.Range{{Begin: 0, End: 2}, {Begin: 2, End: 5}}, plan(t, in).Shards)
+
+	// One is the master's call, however large it is.
+	for _, weights := range [][]float64{{1, 1}, {100, 1}, {1, 100}} {
+		in = input(paths(1<<24), 1<<24, 2)
+		in.Options.Weights = weights
+		p := plan(t, in)
+		require.Equal(t, chunked.KindMaster, p.Kind, weights)
+		require.Equal(t, "one transmitter is not divided", p.Reason, weights)
+	}
+	in.Rows, in.Options.Weights = 2<<24, []float64{100, 1}
+	require.Equal(t, "the weights give no transmitter to a remote device", plan(t, in).Reason)
+	in.Options.Weights = []float64{0, 1}
+	require.Equal(t, []chunked.Range{{}, {Begin: 0, End: 2 << 24}}, plan(t, in).Shards)
 }
 
 // Weights come from the call, the operation's key, its family, the base, in

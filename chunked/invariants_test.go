@@ -25,11 +25,7 @@ func natural(in chunked.Input, weights []float64) []chunked.Range {
 	if in.Op.Class != chunked.SourceLane {
 		return chunked.Split(in.Begin, in.Rows, weights)
 	}
-	shards := chunked.Split(0, in.Rows/in.Op.Block, weights)
-	for i, s := range shards {
-		shards[i] = chunked.Range{Begin: in.Begin + s.Begin*in.Op.Block, End: in.Begin + s.End*in.Op.Block}
-	}
-	return shards
+	return chunked.SplitBlocks(in.Begin, in.Rows, in.Op.Block, weights)
 }
 
 // partition: the chunks cover the batch once, inside the shard of their

@@ -84,11 +84,7 @@ func (in *Input) split(weights []float64) []Range {
 	if in.Op.Class != SourceLane {
 		return Split(in.Begin, in.Rows, weights)
 	}
-	shards := Split(0, in.Rows/in.Op.Block, weights)
-	for p, s := range shards {
-		shards[p] = Range{in.Begin + s.Begin*in.Op.Block, in.Begin + s.End*in.Op.Block}
-	}
-	return shards
+	return SplitBlocks(in.Begin, in.Rows, in.Op.Block, weights)
 }
 
 // Plan is the decision: who computes which rows in which chunks, by which

@@ -26,6 +26,33 @@ func (r Range) Len() int64 { return r.End - r.Begin }
 //
 // The weights must satisfy [CheckWeights]. Split allocates its result only.
 func Split(begin, n int64, weights []float64) []Range {
+	out := split(n, 0, weights, math.Trunc)
+	for p, r := range out {
+		out[p] = Range{begin + r.Begin, begin + r.End}
+	}
+	return out
+}
+
+// SplitBlocks divides n rows, which are whole blocks, and leaves the blocks
+// whole. A boundary lies at the block that is nearest to n * c_p / W, of two
+// the lower one, and the first device has a block unless its weight is zero:
+// no rows of the master cross a link. So k blocks at equal weights keep the
+// smaller of k and len(weights) devices busy, one of them the master.
+func SplitBlocks(begin, n, block int64, weights []float64) []Range {
+	least := int64(0)
+	if weights[0] > 0 {
+		least = 1
+	}
+	out := split(n/block, least, weights, func(x float64) float64 { return math.Ceil(x - .5) })
+	for p, r := range out {
+		out[p] = Range{begin + r.Begin*block, begin + r.End*block}
+	}
+	return out
+}
+
+// split cuts n rows where round says, of which the first device has at least
+// so many.
+func split(n, least int64, weights []float64, round func(float64) float64) []Range {
 	total := 0.0
 	for _, w := range weights {
 		total += w
@@ -41,9 +68,9 @@ func Split(begin, n int64, weights []float64) []Range {
 		if sum < total {
 			// n*W/W may round to less than n, and that row must not go to a
 			// device of weight zero. The clamp is for products that round up.
-			cut = min(max(int64(float64(n)*math.Ldexp(sum, -exp)/whole), prev), n)
+			cut = min(max(int64(round(float64(n)*math.Ldexp(sum, -exp)/whole)), prev, least), n)
 		}
-		out[p] = Range{begin + prev, begin + cut}
+		out[p] = Range{prev, cut}
 		prev = cut
 	}
 	return out

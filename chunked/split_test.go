@@ -204,6 +204,76 @@ func TestChunkedBrokenSplitters(t *testing.T) {
 	}
 }
 
+// k blocks at equal weights keep the smaller of k and n devices busy, the master among them, and shares differ
+// by at most one block.
+func TestChunkedSplitBlocksEqually(t *testing.T) {
+	const block = 3
+	for n := 1; n <= 8; n++ {
+		for k := range int64(40) {
+			got := chunked.SplitBlocks(5, k*block, block, ones(n))
+			at, busy, least, most := int64(5), int64(0), k, int64(0)
+			for _, r := range got {
+				require.Equal(t, at, r.Begin)
+				require.Zero(t, r.Len()%block)
+				at, least, most = r.End, min(least, r.Len()/block), max(most, r.Len()/block)
+				busy += min(r.Len()/block, 1)
+			}
+			require.Equal(t, 5+k*block, at)
+			require.Equal(t, min(k, int64(n)), busy, "%d blocks: %v", k, got)
+			require.True(t, k == 0 || got[0].Len() > 0, "%d blocks: %v", k, got)
+			require.LessOrEqual(t, most-least, int64(1), "%d blocks: %v", k, got)
+		}
+	}
+}
+
+// Boundaries lie at the nearest block, and the master is idle only where it has no weight or there is no block.
+func TestChunkedSplitBlocks(t *testing.T) {
+	for _, c := range []struct {
+		k    int64
+		w    []float64
+		ends []int64
+	}{
+		{5, ones(2), []int64{2, 5}}, // 2.5: the lower one
+		{1, ones(8), []int64{1, 1, 1, 1, 1, 1, 1, 1}},
+		{4, ones(8), []int64{1, 1, 1, 2, 2, 3, 3, 4}},
+		{1, []float64{100, 1}, []int64{1, 1}},
+		{1, []float64{1, 100}, []int64{1, 1}},
+		{1, []float64{0, 1}, []int64{0, 1}},
+		{2, []float64{100, 1}, []int64{2, 2}}, // 1.98
+		{5, []float64{2, 1}, []int64{3, 5}},   // 3.33
+		{4, []float64{2, 1}, []int64{3, 4}},   // 2.67
+		{50, []float64{1, 100}, []int64{1, 50}},
+		{100, []float64{3, 1, 0}, []int64{75, 100, 100}},
+		{0, ones(2), []int64{0, 0}},
+	} {
+		at := int64(0)
+		for p, r := range chunked.SplitBlocks(0, c.k, 1, c.w) {
+			require.Equal(t, chunked.Range{Begin: at, End: c.ends[p]}, r, "%d by %v, device %d", c.k, c.w, p)
+			at = r.End
+		}
+	}
+}
+
+func TestChunkedSplitBlocksProperties(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 5_000 {
+		k, w := rng.Int64N(1<<uint(rng.IntN(20))), randomWeights(rng, 1+rng.IntN(8))
+		total, sum, at := 0.0, 0.0, int64(0)
+		for _, v := range w {
+			total += v
+		}
+		for p, r := range chunked.SplitBlocks(0, k, 1, w) {
+			sum += w[p]
+			require.Equal(t, at, r.Begin)
+			require.False(t, w[p] == 0 && r.Len() > 0, "%d by %v", k, w)
+			at = r.End
+			near := math.Abs(float64(at)-float64(k)*(sum/total)) <= .5+1e-6
+			require.True(t, near || at == 1 && w[0] > 0, "%d by %v: end %d at %d", k, w, p, at)
+		}
+		require.Equal(t, k, at)
+	}
+}
+
 func TestChunkedCheckWeights(t *testing.T) {
 	for name, w := range map[string][]float64{
 		"count": {1}, "negative": {1, -1}, "NaN": {1, math.NaN()}, "infinite": {1, math.Inf(1)},

@@ -10,10 +10,10 @@ import (
 
 // TraceDfrPaths finds the paths from every transmitter over every wedge state to every
 // receiver, as scene.TraceDfrPaths does, with whole transmitters divided among the devices
-// of the set. All arrays are on the master. Rows are those of one device: a remote sends
-// status, delay, field and point, ids follow from the number of the row, and Count stays on
-// the device. The layout Compact is one pass over all rows on the master, and cannot be
-// streamed.
+// of the set (chunked.SplitBlocks): the paths of one transmitter alone are the master's. All
+// arrays are on the master. Rows are those of one device: a remote sends status, delay, field
+// and point, ids follow from the number of the row, and Count stays on the device. The layout
+// Compact is one pass over all rows on the master, and cannot be streamed.
 //
 // Cost, per remote device with rows: the launches of scene.TraceDfrPaths and five event
 // operations; with the Copy transport also one copy per column. No wait, and no driver
