@@ -432,66 +432,101 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_cells(
     end_block(p);
 }
 
+// Lanes whose azimuth leads them to a cell. In a warp that keeps to one state they wait until
+// there is one for each of its threads, because only few get that far; what is known of a lane
+// is found again, which takes less than keeping it. Where threads have states of their own,
+// each lane waits for its thread.
+__shared__ u32 waiting_lanes[SEARCH_THREADS / 32][2 * 32];
+
 // Lanes with an azimuth each, which leads them to a cell. Of their legs those from the
 // source are alike.
 extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimuths(const __grid_constant__ AccumDfrParams p)
 {
     begin_block();
+    const u32 warp = 0xffffffff;
+    const u32 thread = threadIdx.x % 32;
     const Lanes l = lanes_of_thread(p);
     const u32 state = l.pair;
     const Leg leg = p.legs[state];
     // All lanes of a warp have the same state.
     const bool warps = p.group % 32 == 0;
-    const u32 rounds = warps ? __shfl_sync(0xffffffff, l.rounds, 0) : l.rounds;
-    if (rounds != 0 && !is_active(p, state)) {
+    const u32 rounds = warps ? __shfl_sync(warp, l.rounds, 0) : l.rounds;
+    bool walks = rounds != 0;
+    if (walks && !is_active(p, state)) {
         count(INACTIVE, l.rounds);
-    } else if (rounds != 0 && leg.scale != leg.scale) {
+        walks = false;
+    } else if (walks && leg.scale != leg.scale) {
         count(REJECTED, l.rounds);
-    } else if (rounds != 0) {
-        const u32 warp = (blockIdx.x * SEARCH_THREADS + threadIdx.x) / 32;
-        i64* words = p.words + (warp & (p.copies - 1)) * (WORDS * p.readout.cells);
-        const float k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
-        const u32 all = shared_address(near_triangles[threadIdx.x / 32]);
-        u32 near_source = FAN_UNKNOWN;
+        walks = false;
+    }
+    const u32 copy = (blockIdx.x * SEARCH_THREADS + threadIdx.x) / 32 & (p.copies - 1);
+    i64* words = p.words + copy * (WORDS * p.readout.cells);
+    float k = 0.0f;
+    u32 near_source = FAN_UNKNOWN;
+    if (walks) {
+        k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
         if (warps && rounds >= p.fan_rounds) {
             near_source = find_near(near_triangles[threadIdx.x / 32][0], p.pool, leg, leg.src, rounds);
         }
-        u32 accepted = 0;
-        u32 hidden = 0;
-        i32 source_last = -1;
-        i32 target_last = -1;
-        for (u32 lane = l.first; lane < p.end; lane += p.step) {
-            const f32x3 q = edge_point(leg, uniform01(lane, p.key));
+    }
+    const u32 all = shared_address(near_triangles[threadIdx.x / 32]);
+    u32* queue = waiting_lanes[threadIdx.x / 32];
+    u32 waiting = 0;
+    u32 accepted = 0;
+    u32 hidden = 0;
+    i32 source_last = -1;
+    i32 target_last = -1;
+    u32 next = l.first;
+    const u32 end = walks ? p.end : 0;
+    for (;;) {
+        const bool more = __any_sync(warp, next < end);
+        const bool second = warps ? waiting >= (more ? 32 : 1) : __any_sync(warp, waiting != 0); // leg
+        if (!second && !more) {
+            break;
+        }
+        u32 lane = next;
+        bool present = next < end;
+        if (second) {
+            const u32 n = min(waiting, warps ? 32 : 1);
+            present = warps ? thread < n : waiting != 0;
+            waiting -= n;
+            if (present) {
+                lane = queue[warps ? waiting + thread : thread];
+            }
+        } else if (present) {
+            next += p.step;
+        }
+        bool is_hidden = false;
+        bool met = false;
+        Cone cone;
+        i64 cell = 0;
+        f32x3 q;
+        if (present) {
+            q = edge_point(leg, uniform01(lane, p.key));
             const f32x3 near = lifted(q, leg.offset);
-            bool met = false;
-            Cone cone;
-            i64 cell = 0;
-            bool is_hidden = false;
-            for (u32 j = 0; j < 2; j++) { // one place in the code that traces
-                if (j == 0 && near_source != FAN_UNKNOWN) {
-                    is_hidden = near_source != 0 && occluded(all, near_source, leg.src, near);
-                } else {
-                    i32 last = j == 0 ? source_last : target_last;
-                    is_hidden = occluded_again(p, j == 0 ? leg.src : near, j == 0 ? near : cone.x, last);
-                    source_last = j == 0 ? last : source_last;
-                    target_last = j == 0 ? target_last : last;
-                }
-                if (is_hidden || j == 1) {
-                    break;
-                }
-                if (!meet_plane(cone, leg, q, random24(lane, p.azimuth_key), p.cells)) {
-                    break;
-                }
+            if (meet_plane(cone, leg, q, random24(lane, p.azimuth_key), p.cells, second)) {
                 cell = cell_of(p.cells, component(cone.x, axis_of_0(p.cells.axis)), component(cone.x, axis_of_1(p.cells.axis)));
-                if (cell < 0) {
-                    break;
-                }
-                met = true;
+                met = cell >= 0;
+            }
+            if (!second && near_source != FAN_UNKNOWN) {
+                is_hidden = near_source != 0 && occluded(all, near_source, leg.src, near);
+            } else { // one place in the code that traces
+                i32 last = second ? target_last : source_last;
+                is_hidden = occluded_again(p, second ? near : leg.src, second ? cone.x : near, last);
+                source_last = second ? source_last : last;
+                target_last = second ? last : target_last;
             }
             hidden += is_hidden;
-            if (is_hidden || !met) {
-                continue;
+            met = met && !is_hidden;
+        }
+        if (!second) {
+            const u32 meeting = __ballot_sync(warp, met);
+            if (met) {
+                queue[warps ? waiting + __popc(meeting & ((1u << thread) - 1)) : thread] = lane;
             }
+            waiting += warps ? __popc(meeting) : met;
+            __syncwarp();
+        } else if (met) {
             const float base = quot(k, mul(squared(sub(q, leg.src)), squared(sub(cone.x, q))));
             const float c = mul(base, mul(cone.weight, p.per_area));
             if (is_contribution(c)) {
@@ -499,8 +534,11 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
                 add_to_words(words + WORDS * cell, c);
             }
         }
+    }
+    if (walks) {
         count(ACCEPTED, accepted);
         count(HIDDEN, hidden);
+        // Of all threads of the warp, which have traded lanes: together they are as many.
         count(REJECTED, l.rounds - accepted - hidden);
     }
     end_block(p);

@@ -65,11 +65,11 @@ __device__ __forceinline__ void sin_cos(u32 turns, float& s, float& c)
 // plane of the grid.
 struct Cone {
     f32x3 x;
-    float weight; // 2 pi J, to be divided by the area of a cell
+    float weight; // 2 pi J, to be divided by the area of a cell; found on demand
 };
 
 // False when it does not meet the plane.
-__device__ __forceinline__ bool meet_plane(Cone& k, const Leg& s, f32x3 q, u32 turns, const Cells& g)
+__device__ __forceinline__ bool meet_plane(Cone& k, const Leg& s, f32x3 q, u32 turns, const Cells& g, bool weigh)
 {
     const f32x3 i = sub(q, s.src);
     const f32x3 e = s.dir;
@@ -89,6 +89,9 @@ __device__ __forceinline__ bool meet_plane(Cone& k, const Leg& s, f32x3 q, u32 t
     }
     const f32x3 x = moved(q, ell, r);
     k.x = point_of(g, component(x, axis_of_0(g.axis)), component(x, axis_of_1(g.axis)));
+    if (!weigh) {
+        return true;
+    }
     // J = sin^2 beta0 ell (ell + s') / (s' |slope|), sin beta0 = |e X i|/s'
     const float sin2 = quot(dot(around, around), mul(length, length));
     const float j = quot(mul(mul(sin2, ell), add(ell, length)), mul(length, fabsf(slope)));
