@@ -108,27 +108,31 @@ func TestAccumDfrDirectChunks(t *testing.T) {
 	states := r.states(randomWedge(rng, 1), randomWedge(rng, 1))
 	g := scene.Grid{Position: .1, Min0: -1, Max0: 1, Min1: -1, Max1: 1, Res0: 2, Res1: 1}
 	n := 4 * lanesOfTests()
-	o := scene.DfrDirectOptions{Wavelength: 1, DirectSamples: n, Seed: 5}
-	r.ForceResident(t, 1)
-	want := r.accumulateDfr(states, g, o) // a warp for every pair
-	o.KeepWords = true
-	sc := r.inside()
-	defer func() { require.NoError(t, sc.Exit()) }()
-	for _, blocks := range []int64{2, 3, 7} {
-		r.ForceResident(t, blocks)
-		a, c, err := r.PrepareAccumDfrDirect(background, states, g, o)
-		require.NoError(t, err)
-		in, out := c.Columns()
-		poison(r, c.Accumulator())
-		require.NoError(t, c.Zero(r.Scene, r.Stream(), c.Accumulator()))
-		for _, part := range cuts(rng, n, 4) {
-			require.NoError(t, c.Accumulate(sc, r.Scene, r.Stream(), in, out, c.Accumulator(), part[0], part[1]))
-			taken := toHost(r, c.Accumulator())[8*(6*g.Cells()+5):]
-			require.Equal(t, make([]uint8, 4*4), taken, "of four pairs")
+	for pairs, o := range map[int]scene.DfrDirectOptions{
+		4: {Wavelength: 1, DirectSamples: n, Seed: 5}, 2: {Wavelength: 1, KellerSamples: n, Seed: 5},
+	} {
+		r.ForceResident(t, 1)
+		want := r.accumulateDfr(states, g, o) // a warp for every pair, or two
+		require.Positive(t, want.counts.EdgeUses)
+		o.KeepWords = true
+		sc := r.inside()
+		for _, blocks := range []int64{2, 3, 7} {
+			r.ForceResident(t, blocks)
+			a, c, err := r.PrepareAccumDfrDirect(background, states, g, o)
+			require.NoError(t, err)
+			in, out := c.Columns()
+			poison(r, c.Accumulator())
+			require.NoError(t, c.Zero(r.Scene, r.Stream(), c.Accumulator()))
+			for _, part := range cuts(rng, n, 4) {
+				require.NoError(t, c.Accumulate(sc, r.Scene, r.Stream(), in, out, c.Accumulator(), part[0], part[1]))
+				taken := toHost(r, c.Accumulator())[8*(6*g.Cells()+5):]
+				require.Equal(t, make([]uint8, 4*pairs), taken, "of %d pairs", pairs)
+			}
+			require.NoError(t, c.Collect(sc, []cuda.Slice[uint8]{c.Accumulator()}))
+			require.Equal(t, want, r.fetch(a))
+			require.NoError(t, a.Close())
 		}
-		require.NoError(t, c.Collect(sc, []cuda.Slice[uint8]{c.Accumulator()}))
-		require.Equal(t, want, r.fetch(a))
-		require.NoError(t, a.Close())
+		require.NoError(t, sc.Exit())
 	}
 }
 

@@ -89,14 +89,14 @@ func TestDivisionOfLanes(t *testing.T) {
 		{1 << 26, 1 << 16, false, true, 32, 32 << 16, 0, 32},    // 32
 		{1 << 26, 1 << 19, false, true, 1, 1 << 19, 0, 32},      // too few for a warp
 		{1 << 20, 4096, false, true, 16, 16 * 4096, 0, 32},      //
-		{1 << 26, 2, false, false, 50688, 2 * 50688, 0, 32},     // by azimuth
+		{1 << 26, 2, false, false, 50688, 32 * 2, 16, 32},       // by azimuth
 		{1 << 21, 32, false, true, 3168, 3168 * 32, 0, 32},      // no more than the device holds, of 20 rounds
 		{4 * threads, 3, true, true, 33792, 3 * 33792, 0, 4},    // four rounds
 		{33 * threads, 3000, true, true, 32, 32 * 3000, 0, 4},   // no counters
 		{33 * threads, 1000, false, true, 96, 96 * 1000, 0, 32}, // 34 rounds
 	} {
 		p := accumDfrParams{Pairs: c.pairs}
-		if c.cells && c.pairs <= chunkedPairs {
+		if c.pairs <= chunkedPairs {
 			p.Taken = 1
 		}
 		p.divide(k, c.lanes, threads, c.small, c.cells)

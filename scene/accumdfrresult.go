@@ -135,7 +135,11 @@ func (a *DfrAccum) memory() *block {
 
 // chunkCounters is how many counters of chunks an accumulator has.
 func (t dfrTerms) chunkCounters() int64 {
-	if pairs := int64(t.states.count) * t.grid.Cells(); t.keller == 0 && pairs <= chunkedPairs {
+	pairs := int64(t.states.count)
+	if t.keller == 0 {
+		pairs *= t.grid.Cells()
+	}
+	if pairs <= chunkedPairs {
 		return pairs
 	}
 	return 0

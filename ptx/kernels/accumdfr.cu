@@ -476,10 +476,27 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
     u32 hidden = 0;
     i32 source_last = -1;
     i32 target_last = -1;
+    // A warp that takes chunks in turn ends one before it begins the next.
+    const u32 chunks = walks && p.chunk != 0 ? chunks_of_pair(p, l.place) : 0;
+    u32 chunk = l.part;
+    u32 taken = 0;
     u32 next = l.first;
-    const u32 end = walks ? p.end : 0;
+    u32 end = walks && p.chunk == 0 ? p.end : 0;
+    u32 done = 0;
     for (;;) {
-        const bool more = __any_sync(warp, next < end);
+        bool more = __any_sync(warp, next < end);
+        if (!more && chunk < chunks) {
+            next = p.begin + l.place + (chunk * p.chunk * 32 + thread) * p.pairs;
+            end = min(p.end, next + p.chunk * p.step);
+            if (thread == 0) {
+                taken = atomicAdd(p.taken + l.place, 1);
+                if (taken == chunks - 1) { // the last one that is taken
+                    p.taken[l.place] = 0;
+                }
+            }
+            chunk = p.group / 32 + __shfl_sync(warp, taken, 0);
+            more = true;
+        }
         const bool second = warps ? waiting >= (more ? 32 : 1) : __any_sync(warp, waiting != 0); // leg
         if (!second && !more) {
             break;
@@ -495,6 +512,7 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
             }
         } else if (present) {
             next += p.step;
+            done++;
         }
         bool is_hidden = false;
         bool met = false;
@@ -535,12 +553,9 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
             }
         }
     }
-    if (walks) {
-        count(ACCEPTED, accepted);
-        count(HIDDEN, hidden);
-        // Of all threads of the warp, which have traded lanes: together they are as many.
-        count(REJECTED, l.rounds - accepted - hidden);
-    }
+    count(ACCEPTED, accepted);
+    count(HIDDEN, hidden);
+    count(REJECTED, done - accepted - hidden); // of the warp, whose threads have traded lanes
     end_block(p);
 }
 
