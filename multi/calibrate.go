@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/raymux/raymux/chunked"
+	"github.com/raymux/raymux/ptx"
 )
 
 // Sizes of a calibration.
@@ -112,8 +113,17 @@ func (s *Scene) calibrate(ctx context.Context, probe Probe, m meter) (record *Ca
 			return nil, fmt.Errorf("multi: CalibrateDevices of %s: %w", p.Operation, err)
 		}
 	}
+	c.provenance()
 	s.split.store(p.Operation, c.record.Weights)
 	return c.record, nil
+}
+
+// provenance notes what a reader of the record compares with his own scene.
+func (c *calibration) provenance() {
+	r := c.record
+	r.Taken = time.Now().UTC().Truncate(time.Second)
+	r.Backend, r.Kernels, r.Shapes = c.s.Backend().String(), ptx.ManifestDigest(), c.s.NumShapes()
+	r.Bounds[0], r.Bounds[1] = c.s.Bounds()
 }
 
 // usable refuses a set that is closed or has diverged.

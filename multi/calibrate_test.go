@@ -17,6 +17,7 @@ import (
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/emu"
+	"github.com/raymux/raymux/ptx"
 	"github.com/raymux/raymux/scene"
 )
 
@@ -150,6 +151,12 @@ func TestMultiSceneCalibration(t *testing.T) {
 			require.Equal(t, c.weights, r.Weights, text)
 			require.EqualValues(t, 100, r.Rows)
 			require.Equal(t, "built-in", r.Probe)
+			require.WithinDuration(t, time.Now(), r.Taken, time.Minute)
+			require.Equal(t, ptx.ManifestDigest(), r.Kernels)
+			require.Equal(t, [2]any{"cuda", 1}, [2]any{r.Backend, r.Shapes})
+			lo, hi := s.Bounds()
+			require.Equal(t, [2][3]float32{lo, hi}, r.Bounds)
+			require.Contains(t, text, "backend cuda, 1 shapes from")
 			for _, say := range c.says {
 				require.Contains(t, text, say)
 			}

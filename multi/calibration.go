@@ -18,6 +18,13 @@ type Calibration struct {
 	Operation string `json:"operation"` // key of the weights
 	Probe     string `json:"probe"`     // built-in or custom
 	Rows      int64  `json:"rows"`      // of the timed batch
+	// When and of what it was measured. Nothing checks it: whether another scene is alike
+	// is for its user to say.
+	Taken   time.Time     `json:"taken,omitzero"`
+	Backend string        `json:"backend,omitempty"`
+	Kernels string        `json:"kernels,omitempty"` // ptx.ManifestDigest
+	Shapes  int           `json:"shapes,omitempty"`
+	Bounds  [2][3]float32 `json:"bounds,omitzero"` // of the scene
 	// Devices are the throughput of each device alone, in the order of the set.
 	Devices []CalibratedDevice `json:"devices"`
 	// Ladder are the splits that were timed through the real dispatch. It decides
@@ -92,6 +99,10 @@ func differences(pairs []Pair) []float64 {
 func (c *Calibration) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "calibration of %s, %d rows, %s probe\n", c.Operation, c.Rows, c.Probe)
+	if !c.Taken.IsZero() {
+		fmt.Fprintf(&b, "  %s, backend %s, %d shapes from %v to %v, kernels %.12s\n",
+			c.Taken.Format(time.RFC3339), c.Backend, c.Shapes, c.Bounds[0], c.Bounds[1], c.Kernels)
+	}
 	for _, d := range c.Devices {
 		fmt.Fprintf(&b, "  dev%d  %s  alone %s  weight %.4f", d.Device, d.Name, ms(float64(d.Median)), d.Weight)
 		if d.Contended {

@@ -31,7 +31,7 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 			return err
 		}
 	}
-	e, err := p.openScene(ctx, c, options, watch)
+	e, err := p.openScene(ctx, c, options, job.op.Key, watch)
 	if err != nil {
 		return err
 	}
@@ -59,13 +59,13 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 }
 
 // openScene reads the meshes and builds them on the devices.
-func (p *program) openScene(ctx context.Context, c *common, options chunked.Options, watch *stopwatch) (*engine, error) {
+func (p *program) openScene(ctx context.Context, c *common, options chunked.Options, key string, watch *stopwatch) (*engine, error) {
 	meshes, err := p.readMeshes(ctx, c.meshes)
 	if err != nil {
 		return nil, err
 	}
 	watch.lap("read")
-	e, err := p.openDivided(ctx, c, options)
+	e, err := p.openDivided(ctx, c, options, key)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (p *program) openScene(ctx context.Context, c *common, options chunked.Opti
 }
 
 func (p *program) planBatch(ctx context.Context, c *common, options chunked.Options, job batchJob) (err error) {
-	e, err := p.openDivided(ctx, c, options)
+	e, err := p.openDivided(ctx, c, options, job.op.Key)
 	if err != nil {
 		return err
 	}

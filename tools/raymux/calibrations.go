@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/multi"
@@ -59,11 +60,32 @@ func (p *program) readCalibration(ctx context.Context, path string) (r *multi.Ca
 	return multi.ImportCalibration(text)
 }
 
-// openDivided opens the devices of a command, which divides its rows by the records that
-// the command line names.
-func (p *program) openDivided(ctx context.Context, c *common, options chunked.Options) (*engine, error) {
+// checkUse refuses two splits of the command's operation, and notes records of which none is
+// of it.
+func (p *program) checkUse(c *common, records []*multi.Calibration, options chunked.Options, key string) error {
+	var others []string
+	for i, r := range records {
+		switch {
+		case r.Operation != key:
+			others = append(others, r.Operation)
+		case options.Weights != nil:
+			return usagef("found -weights and -calibration %s, both of %s; expected one of them", c.calibrations[i], key)
+		}
+	}
+	if len(others) > 0 && len(others) == len(records) {
+		p.note("-calibration: not used: no record is of %s, found %s", key, strings.Join(others, ", "))
+	}
+	return nil
+}
+
+// openDivided opens the devices of a command, which divides the rows of its operation by the
+// records that the command line names.
+func (p *program) openDivided(ctx context.Context, c *common, options chunked.Options, key string) (*engine, error) {
 	records, err := p.readCalibrations(ctx, c.calibrations)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.checkUse(c, records, options, key); err != nil {
 		return nil, err
 	}
 	e, err := p.openEngine(ctx, c.devices, c.backend, options)

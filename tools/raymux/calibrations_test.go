@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -28,7 +27,8 @@ func calibrated(t *testing.T, b *bench, name string) *multi.Calibration {
 		r.Pairs = append(r.Pairs, multi.Pair{Sharded: time.Millisecond, Master: 2 * time.Millisecond})
 	}
 	r.Interval = multi.Interval{Low: math.Ln2, High: math.Ln2, Order: 1, Coverage: 1 - 2./512}
-	r.Verdict, r.Weights = multi.VerdictShard, r.Ladder[r.Candidate].Weights
+	r.Verdict, r.Weights = multi.VerdictShard, []float64{3, 1}
+	r.Ladder[r.Candidate].Weights = r.Weights
 	writeRecord(t, b, name, r)
 	return r
 }
@@ -40,11 +40,11 @@ func writeRecord(t *testing.T, b *bench, name string, r *multi.Calibration) {
 	b.file(t, name, string(text))
 }
 
-// The weights of a record are those of its operation, those of the command line of the others, and results are as without.
+// The weights of a record are those of its operation, and results are as without.
 func TestCalibrationDividesItsOperation(t *testing.T) {
 	b := newBench(t)
 	record := calibrated(t, b, "record.json")
-	run := intersectCall().with("-min-rows", "1").with("-weights", "1,7")
+	run := intersectCall().with("-min-rows", "1")
 	b.succeed(t, run.args(b)...)
 	want, err := os.ReadFile(b.path("out.npz"))
 	require.NoError(t, err)
@@ -52,7 +52,8 @@ func TestCalibrationDividesItsOperation(t *testing.T) {
 
 	run = run.with("-calibration", "record.json")
 	r := b.succeed(t, append(run.args(b), "-plan")...)
-	assert.Contains(t, r.out, fmt.Sprintf("weights=%.4g (calibration)", record.Weights))
+	assert.Contains(t, r.out, "weights=[3 1] (calibration)")
+	assert.Empty(t, r.err)
 	b.succeed(t, run.args(b)...)
 	have, err := os.ReadFile(b.path("out.npz"))
 	require.NoError(t, err)
@@ -61,10 +62,12 @@ func TestCalibrationDividesItsOperation(t *testing.T) {
 	other := *record
 	other.Operation = "visible"
 	writeRecord(t, b, "visible.json", &other)
-	r = b.succeed(t, append(run.with("-calibration", "visible.json").args(b), "-plan")...)
+	r = b.succeed(t, append(run.with("-calibration", "visible.json").with("-weights", "1,7").args(b), "-plan")...)
 	assert.Contains(t, r.out, "weights=[1 7]")
+	assert.Equal(t, "raymux: note: -calibration: not used: no record is of intersect_full, found visible\n", r.err)
 	r = b.succeed(t, append(run.with("-calibration", "visible.json", "record.json").args(b), "-plan")...)
-	assert.Contains(t, r.out, "(calibration)")
+	assert.Contains(t, r.out, "weights=[3 1] (calibration)")
+	assert.Empty(t, r.err)
 }
 
 func TestCalibrationRefusals(t *testing.T) {
@@ -84,6 +87,7 @@ func TestCalibrationRefusals(t *testing.T) {
 		{call: run.with("-calibration", "large.json"), status: exitUsage, want: []string{"large.json", "found a file of 1048577 bytes"}},
 		{call: run.with("-calibration", "wrong.json"), status: exitUsage, want: []string{"wrong.json", `verdict "master", the pairs give "shard"`}},
 		{call: run.with("-calibration", "others.json"), status: exitUsage, want: []string{"others.json", "position 1 was a NVIDIA H200"}},
+		{call: run.with("-weights", "1,3"), status: exitUsage, want: []string{"-weights", "-calibration", "record.json", "both of intersect_full", "expected one"}},
 		{call: run.with("-devices", "emu:3"), status: exitUsage, want: []string{"record.json", "it is of 2 devices, the set has 3"}},
 		{call: run.with("-devices", "emu:1"), status: exitUsage, want: []string{"record.json", "the set has 1"}},
 		{call: run.with("-calibration", "record.json", "record.json"), status: exitUsage, want: []string{"-calibration", "both of intersect_full"}},
