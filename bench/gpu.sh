@@ -119,7 +119,7 @@ sanitized='TestOracleSoup TestIntersectClosedForms TestL15RefitEqualsAFreshBuild
     TestEPCTable TestEPCFieldTable TestEPCPassesThroughGroups
     TestReflGridA3DirectAndReflected TestReflGridA7ParallelMirrors TestReflGridX5EveryNumberOfRows TestReflGridX6Guard
     TestWedgesW2EventsBehindTheFirst TestWedgesW3FirstEventsAreKept
-    TestSmallMarkedSearches TestSearchFinalizesWhatIsReady TestGridCallCollect'
+    TestLanesShareSearches TestSharedWinners TestSmallMarkedSearches TestSearchFinalizesWhatIsReady TestGridCallCollect'
 
 # TOOL TEST: initcheck does not see what launches of OptiX write, so it leaves their subtests out.
 sanitize_one() {

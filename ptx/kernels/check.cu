@@ -4,6 +4,7 @@
 
 #include "rays.cuh"
 #include "reflect.cuh"
+#include "search.cuh"
 
 #define CHECK_THREADS 128
 
@@ -186,4 +187,45 @@ extern "C" __global__ void __launch_bounds__(CHECK_THREADS) check_chains(const _
             searches = can_hit(from, d, t_max);
         }
     }
+}
+
+struct CheckSharedParams {
+    SearchParams search;
+    RayColumns rays;
+    i32* winners;
+    u32* met; // how often each triangle was
+    u32* by;  // how many triangles each thread has met
+};
+
+// Looks at every crossing of a ray.
+struct EveryCrossing {
+    const CheckSharedParams& p;
+
+    __device__ __forceinline__ bool begin(Search& s, i64 row)
+    {
+        s.best.id = -1;
+        start(s, load3(p.rays.o, row), load3(p.rays.d, row), F32_MAX);
+        return true;
+    }
+
+    __device__ __forceinline__ void meet(Search&, float t, i32 id)
+    {
+        if (t >= RAY_T_MIN) {
+            atomicAdd(p.met + id, 1);
+            atomicAdd(p.by + blockIdx.x * SEARCH_THREADS + threadIdx.x, 1);
+        }
+    }
+
+    __device__ __forceinline__ bool proceed(Search& s, i64 row)
+    {
+        p.winners[row] = s.best.id;
+        return false;
+    }
+};
+
+// Which lanes of a search meet what: the search that traverse does, of a tree.
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS) check_shared(const __grid_constant__ CheckSharedParams p)
+{
+    EveryCrossing job{p};
+    search_rows<EveryCrossing, true>(job, p.search);
 }

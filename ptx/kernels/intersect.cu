@@ -194,7 +194,7 @@ __device__ __forceinline__ void sweep(const FinalizeParams& f, u32* taken, u32* 
 extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8) traverse(const __grid_constant__ TraverseParams p)
 {
     ClosestHit<false> job{p};
-    search_rows(job, p.search);
+    search_rows<ClosestHit<false>, true>(job, p.search);
 }
 
 // Of a marked call.
@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8)
     traverse_marked(const __grid_constant__ TraverseMarkedParams p)
 {
     ClosestHit<true> job{p.traverse};
-    search_rows(job, p.traverse.search);
+    search_rows<ClosestHit<true>, true>(job, p.traverse.search);
     if (p.sweep.count > 0 && p.traverse.search.next) {
         sweep(p.sweep, p.traverse.search.next + 1, p.traverse.search.next + 2);
     }

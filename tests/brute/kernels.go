@@ -48,9 +48,27 @@ type checkChainsParams struct {
 	Bounces  int32
 }
 
+type searchParams struct {
+	Pool      uint64
+	Next      uint64
+	RowBegin  int64
+	Count     int64
+	BusyLanes uint32
+	IdleLanes uint32
+}
+
+type checkSharedParams struct {
+	Search  searchParams
+	Rays    rayColumns
+	Winners uint64
+	Met     uint64
+	By      uint64
+}
+
 // Kernels of ptx/kernels/check.cu.
 var (
 	checkClosestKernel  = ptx.Entry[checkClosestParams]{Module: "check", Name: "check_closest"}
 	checkSegmentsKernel = ptx.Entry[checkSegmentsParams]{Module: "check", Name: "check_segments"}
 	checkChainsKernel   = ptx.Entry[checkChainsParams]{Module: "check", Name: "check_chains"}
+	checkSharedKernel   = ptx.Entry[checkSharedParams]{Module: "check", Name: "check_shared"}
 )
