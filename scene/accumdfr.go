@@ -41,7 +41,15 @@ type DfrDirectOptions struct {
 //
 // with P the power of the source, G the gain, A the area of a cell, w = min(max(angle,
 // pi/4)/2pi, 2), and a and b the legs from the source to the edge and from there to the
-// centre of the cell, neither of which a triangle may cross.
+// centre of the cell, neither of which a triangle may cross. Keller samples estimate the
+// integral of P G (lambda/4pi)^2 w / (|a|^2 |b|^2) over the points of the cell, with the point
+// of the edge whose cone of diffracted rays passes through each. Both shrink with the cell, and
+// neither is a path gain, to be added to the power of another operation: the model says how
+// cells, edges and positions compare with each other.
+//
+// Keep centres of cells off edges. Direct samples grow with the inverse square of |b|, which
+// counts as a micrometre at least: where an edge passes through the centre of a cell, they do
+// not converge, and no counter tells.
 //
 // Lane l works for state l mod S and, if it is direct, cell l/S mod C. Its random numbers
 // depend on l and Seed only. All sums are exact: Power and the counters have the same

@@ -16,7 +16,8 @@ type DfrCoherentOptions struct {
 	// Active is a byte for each state, or one for all of them, zero for states that
 	// contribute nothing; or absent. On the scene's device.
 	Active cuda.Slice[uint8]
-	// TxPolarization is the direction next to which the transmitted field lies. Zero: x.
+	// TxPolarization is the direction next to which the transmitted field lies; that of an
+	// upright antenna is (0,0,1). Zero: x. It is one for all states, and so on the host.
 	TxPolarization [3]float32
 	EdgeMode       EdgeMode
 	// SkipVisibility lets fields pass through triangles.

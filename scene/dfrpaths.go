@@ -61,12 +61,12 @@ type DfrPathOptions struct {
 	// medium, and every face without Materials, reflects nothing.
 	Materials *MaterialTable
 	// Active is a byte for each of the states that are used, zero for those to skip, of
-	// which nothing else is read. It is required.
+	// which nothing else is read. It is required, other than for sums on grids.
 	Active cuda.Slice[uint8]
 	// TxPower is the linear power of each transmitter, or absent: 1.
 	TxPower cuda.Slice[float32]
 	// TxPolarization is the direction next to which the transmitted field lies: 3 values
-	// for all transmitters, or 3 for each. Absent: x.
+	// for all transmitters, or 3 for each; those of an upright antenna are (0,0,1). Absent: x.
 	TxPolarization cuda.Slice[float32]
 	// StateLimit uses no more than the first so many states. 0: all.
 	StateLimit int

@@ -48,14 +48,16 @@ type ReflGridOptions struct {
 	// values, or three per ray; normally the origins of the rays.
 	TxPosition cuda.Slice[float32]
 	// TxPolarization is the direction of the field, three values or three per ray; its
-	// part across the ray counts, at unit length. Absent: (1,0,0).
+	// part across the ray counts, at unit length. That of an upright antenna is (0,0,1).
+	// Absent: (1,0,0).
 	TxPolarization cuda.Slice[float32]
 	// RowBase is the number of ray 0 among the rays of all parts of a fan, for wedge
 	// events.
 	RowBase int64
 	// IncludeLOS counts the leg before the first reflection, too.
 	IncludeLOS bool
-	// FieldWeight is about the field; Power is the same with each.
+	// FieldWeight is about the field; Power is the same with each. By default the field
+	// grows with the square root of the number of rays.
 	FieldWeight FieldWeight
 
 	// CollectWedges collects hits as WedgeEvents: the first of each ray, and with
