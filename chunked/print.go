@@ -62,16 +62,28 @@ func (p *Plan) launches(k int) string {
 // traffic says what a device moves over its link to the master.
 func (p *Plan) traffic(k int) string {
 	switch {
-	case p.Op.Class == GridReduce && k == 0:
-		return fmt.Sprintf("sums of %d B", p.Op.sums())
-	case p.Op.Class == GridReduce && p.Op.In == 0:
-		return fmt.Sprintf("sums of %d B out", p.Op.sums())
 	case p.Op.Class == GridReduce:
-		return fmt.Sprintf("%d B in per row, sums of %d B out", p.Op.In, p.Op.sums())
+		return p.sums(k)
 	case k == 0 && p.RecordSlots > 0:
 		return fmt.Sprintf("into %d slots; record %d B", p.RecordSlots, p.Op.Record)
 	case k == 0:
 		return "in place"
 	}
 	return fmt.Sprintf("%d B in, %d B out per row; record %d B", p.Op.In, p.Op.Wire, p.Op.Record)
+}
+
+// sums says what a device of an accumulation reads and sends: the sums of all its private
+// copies are one.
+func (p *Plan) sums(k int) string {
+	text := fmt.Sprintf("sums of %d B", p.Op.Grid.Accumulator)
+	if k > 0 {
+		text += " out"
+	}
+	if p.Op.Grid.Copies > 1 {
+		text += fmt.Sprintf(" of %d copies", p.Op.Grid.Copies)
+	}
+	if k > 0 && p.Op.In > 0 {
+		text = fmt.Sprintf("%d B in per row, %s", p.Op.In, text)
+	}
+	return text
 }

@@ -51,6 +51,16 @@ func TestChunkedString(t *testing.T) {
   dev0  [0,512)     1 launch, sums of 4848 B
   dev1  [512,1024)  1 launch, sums of 4848 B out
 `},
+		{"private copies", func() chunked.Input {
+			in := input(reflections(100), 1024, 2)
+			in.Op.Grid.Copies = 9
+			return in
+		},
+			`accumulate_reflections  rows=1024  kind=lane-sharded  transport=copy  weights=[1 1] (base)
+  floor 1 rows (width 24 B): remote shard 1 has 512, ok
+  dev0  [0,512)     1 launch, sums of 6808 B of 9 copies
+  dev1  [512,1024)  1 launch, 24 B in per row, sums of 6808 B out of 9 copies
+`},
 		{"more than a launch", func() chunked.Input { return input(intersect(), 1<<30+1, 1) },
 			`intersect_full  rows=1073741825  kind=chunked  transport=copy  weights=[1] (base)
   one device; one launch covers at most 1073741824 rows

@@ -11,8 +11,13 @@ import (
 )
 
 // Plan says how a batch of n rows of op would run, and why, without running
-// it. A call executes exactly this plan; one with Offload, that of PlanStream.
+// it. A call that op describes executes exactly this plan; one with Offload, that of
+// PlanStream.
 func (s *Scene) Plan(op chunked.Op, n int64) (chunked.Plan, error) {
+	op, err := s.withCopies(op, n)
+	if err != nil {
+		return chunked.Plan{}, err
+	}
 	return chunked.BuildPlan(s.planInput(op, n))
 }
 

@@ -29,10 +29,26 @@ func (s *Scene) gridOp(o gridOperation, call *scene.GridCall) chunked.Op {
 		cuts += call.Lanes / size
 	}
 	op.Grid.Accumulator += o.cell * max(cuts-2, 0)
+	if o.key == keyDfrDirect { // whose accumulators also count what warps have taken of a pair
+		op.Grid.Accumulator = call.AccumulatorBytes()
+	}
 	if n := call.Copies(); n > 0 {
 		op.Grid.Copies = 1 + n
 	}
 	return op
+}
+
+// withCopies adds the private copies that a call of so many rows makes of its sums, where op
+// does not say.
+func (s *Scene) withCopies(op chunked.Op, rows int64) (chunked.Op, error) {
+	if op.Key != keyReflGrid || op.Grid.Copies > 0 {
+		return op, nil
+	}
+	n, err := s.master().scene.ReflGridCopies(rows, op.Grid.ReadOut/reflCellBytes)
+	if n > 0 {
+		op.Grid.Copies = 1 + n
+	}
+	return op, s.master().fail("planning", err)
 }
 
 // with describes a call with so many bytes of inputs and of outputs per row.

@@ -61,17 +61,26 @@ func dfrCoherentOperation(cells, replicated int64, words bool) gridOperation {
 
 func reflGridOperation(cells, replicated, events int64) gridOperation {
 	return gridOperation{key: keyReflGrid, lanes: rayLanes, grid: chunked.Grid{
-		Accumulator: 68*cells + 8, ReadOut: 28 * cells, Replicated: replicated, Events: wedgeBytes * events,
+		Accumulator: 68*cells + 8, ReadOut: reflCellBytes * cells, Replicated: replicated, Events: wedgeBytes * events,
 	}}
 }
 
-// wedgeBytes is the size of a wedge event.
-const wedgeBytes = 80
+// Sizes of a cell of the grids, and of a wedge event.
+const (
+	reflCellBytes = 28
+	wedgeBytes    = 80
+)
 
 // AccumDfrDirectOp describes AccumDfrDirect to the planner. replicated is the bytes of the
-// inputs that every remote has whole: states, materials, mask.
+// inputs that every remote has whole: states, materials, mask. A call of at most 2048 pairs of
+// a state and a cell, or with Keller samples of as many states, has 4 bytes more for each in
+// its accumulators, which does not change how it is divided.
 func AccumDfrDirectOp(grid scene.Grid, replicated int64, opt scene.DfrDirectOptions) chunked.Op {
-	return dfrDirectOperation(grid.Cells(), replicated, &opt).with(0, 0)
+	op := dfrDirectOperation(grid.Cells(), replicated, &opt).with(0, 0)
+	if n := scene.KellerCopies(opt.KellerSamples, grid); n > 0 {
+		op.Grid.Copies = 1 + n
+	}
+	return op
 }
 
 // AccumDfrCoherentDirectOp describes AccumDfrCoherentDirect without words and with at most

@@ -125,6 +125,12 @@ func (c *GridCall) Accumulator() cuda.Slice[uint8] { return c.acc }
 // Copies is how many accumulators one Accumulate may allocate for its own time.
 func (c *GridCall) Copies() int64 { return c.query.copies() }
 
+// KellerCopies is Copies of an AccumDfrDirect with so many Keller samples, without a call.
+func KellerCopies(samples int64, grid Grid) int64 {
+	q := dfrQuery{grid: grid, options: DfrDirectOptions{KellerSamples: samples}, total: samples}
+	return q.copies()
+}
+
 // Cut says at which lanes, in ascending order and beginning with Begin, calls of
 // Accumulate begin. Without it there is one, of all lanes. It precedes Allocate and Zero.
 func (c *GridCall) Cut(at []int64) error {

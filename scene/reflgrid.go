@@ -132,7 +132,7 @@ func (s *Scene) prepareReflGrid(rays Rays, grid Grid, opt ReflGridOptions, opts 
 		return nil, nil, err
 	}
 	q := s.newReflGridQuery(n, rays, grid, opt)
-	if q.most, err = q.mostCopies(); err != nil {
+	if q.most, err = s.mostCopies(grid.Cells()); err != nil {
 		return nil, nil, err
 	}
 	if q.to, err = resultFor[ReflGrids](op, c, o, q.in[:]); err != nil {

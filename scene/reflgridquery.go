@@ -205,19 +205,27 @@ func (q *reflGridQuery) copiesFor(rows int64) int64 {
 }
 
 // mostCopies is the number of copies that leave half of the cache to the scene.
-func (q *reflGridQuery) mostCopies() (int64, error) {
-	if q.scene.forceCopies > 0 {
-		return q.scene.forceCopies, nil
+func (s *Scene) mostCopies(cells int64) (int64, error) {
+	if s.forceCopies > 0 {
+		return s.forceCopies, nil
 	}
-	cache, err := q.scene.ctx.Device().Attribute(cuapi.AttrL2CacheSize)
+	cache, err := s.ctx.Device().Attribute(cuapi.AttrL2CacheSize)
 	if err != nil {
 		return 0, err
 	}
 	n := int64(tubeCopies)
-	for n > 1 && n*q.grid.Cells()*cellBytes > int64(cache)/2 {
+	for n > 1 && n*cells*cellBytes > int64(cache)/2 {
 		n /= 2
 	}
 	return n, nil
+}
+
+// ReflGridCopies is GridCall.Copies of an AccumulateReflections of so many rays, without a
+// call.
+func (s *Scene) ReflGridCopies(rays, cells int64) (int64, error) {
+	most, err := s.mostCopies(cells)
+	q := reflGridQuery{scene: s, rows: rays, most: most}
+	return q.copies(), err
 }
 
 func (q *reflGridQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, acc cuda.Slice[uint8], begin, count int64) error {
