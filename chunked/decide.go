@@ -73,7 +73,7 @@ func (in *Input) remotes(p *Plan) (bool, string) {
 	case f.Position == 0:
 		return false, fmt.Sprintf("the weights give no %s to a remote device", rows)
 	case !f.OK():
-		return false, fmt.Sprintf("remote shard %d has %d %s < floor %d", f.Position, f.Shard, rows, f.Rows)
+		return false, fmt.Sprintf("remote shard %d has %d %s < floor %d (%s)", f.Position, f.Shard, rows, f.Rows, in.Op.floorOption())
 	}
 	return true, fmt.Sprintf("remote shard %d has %d %s >= floor %d", f.Position, f.Shard, rows, f.Rows)
 }

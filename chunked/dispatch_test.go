@@ -54,14 +54,14 @@ func TestChunkedDispatch(t *testing.T) {
 		shards  []chunked.Range
 		reason  string
 	}{
-		{"below the default floor", intersect(), 2097150, 2, floor(0), "master", []chunked.Range{{0, 2097150}, {}}, "remote shard 1 has 1048575 rows < floor 1048576"},
+		{"below the default floor", intersect(), 2097150, 2, floor(0), "master", []chunked.Range{{0, 2097150}, {}}, "remote shard 1 has 1048575 rows < floor 1048576 (MinRaysPerDevice)"},
 		{"at the default floor", intersect(), 2097151, 2, floor(0), "direct", []chunked.Range{{0, 1048575}, {1048575, 2097151}}, "remote shard 1 has 1048576 rows >= floor 1048576"},
-		{"below a floor", intersect(), 524286, 2, floor(262144), "master", []chunked.Range{{0, 524286}, {}}, "remote shard 1 has 262143 rows < floor 262144"},
+		{"below a floor", intersect(), 524286, 2, floor(262144), "master", []chunked.Range{{0, 524286}, {}}, "remote shard 1 has 262143 rows < floor 262144 (MinRaysPerDevice)"},
 		{"at a floor", intersect(), 524287, 2, floor(262144), "direct", []chunked.Range{{0, 262143}, {262143, 524287}}, "remote shard 1 has 262144 rows >= floor 262144"},
-		{"the actual remote shard is too small", intersect(), 100, 2, floor(10, 91, 9), "master", []chunked.Range{{0, 100}, {}}, "remote shard 1 has 9 rows < floor 10"},
+		{"the actual remote shard is too small", intersect(), 100, 2, floor(10, 91, 9), "master", []chunked.Range{{0, 100}, {}}, "remote shard 1 has 9 rows < floor 10 (MinRaysPerDevice)"},
 		{"a skewed split that is enough", intersect(), 100, 2, floor(10, 9, 1), "direct", []chunked.Range{{0, 90}, {90, 100}}, "remote shard 1 has 10 rows >= floor 10"},
-		{"wide rows raise the floor", perRay(1<<20, 0, 4), 100, 2, floor(10, 1, 1), "master", []chunked.Range{{0, 100}, {}}, "remote shard 1 has 50 rows < floor 374492"},
-		{"one undersized remote sends all to the master", intersect(), 100, 3, floor(10, 5, 4, .8), "master", []chunked.Range{{0, 100}, {}, {}}, "remote shard 2 has 9 rows < floor 10"},
+		{"wide rows raise the floor", perRay(1<<20, 0, 4), 100, 2, floor(10, 1, 1), "master", []chunked.Range{{0, 100}, {}}, "remote shard 1 has 50 rows < floor 374492 (MinRaysPerDevice)"},
+		{"one undersized remote sends all to the master", intersect(), 100, 3, floor(10, 5, 4, .8), "master", []chunked.Range{{0, 100}, {}, {}}, "remote shard 2 has 9 rows < floor 10 (MinRaysPerDevice)"},
 		{"all weight on the master", intersect(), 100, 2, floor(1, 1, 0), "master", []chunked.Range{{0, 100}, {}}, "the weights give no rows to a remote device"},
 		{"no weight on the master", intersect(), 100, 2, floor(1, 0, 1), "direct", []chunked.Range{{}, {0, 100}}, "remote shard 1 has 100 rows >= floor 1"},
 		{"no rows", intersect(), 0, 2, floor(1), "master", []chunked.Range{{}, {}}, "empty batch"},
@@ -69,8 +69,9 @@ func TestChunkedDispatch(t *testing.T) {
 		{"copies", intersect(), 100, 2, using(chunked.Copy, false), "pipelined", []chunked.Range{{0, 50}, {50, 100}}, "remote shard 1 has 50 rows >= floor 1"},
 		{"copies without overlap", intersect(), 100, 2, using(chunked.Host, true), "sharded", []chunked.Range{{0, 50}, {50, 100}}, "remote shard 1 has 50 rows >= floor 1"},
 		{"no overlap is needed where nothing is copied", intersect(), 100, 2, using(chunked.Direct, true), "direct", []chunked.Range{{0, 50}, {50, 100}}, "remote shard 1 has 50 rows >= floor 1"},
-		{"too few lanes", direct64, 64, 2, floor(128), "master", []chunked.Range{{0, 64}, {}}, "remote shard 1 has 32 lanes < floor 128"},
+		{"too few lanes", direct64, 64, 2, floor(128), "master", []chunked.Range{{0, 64}, {}}, "remote shard 1 has 32 lanes < floor 128 (MinLanesPerDevice)"},
 		{"all lanes to the master", direct64, 64, 2, floor(1, 1, 0), "master", []chunked.Range{{0, 64}, {}}, "the weights give no lanes to a remote device"},
+		{"too few rays of a grid", reflections(1), 2000, 2, floor(0), "master", []chunked.Range{{0, 2000}, {}}, "remote shard 1 has 1000 rows < floor 262147 (MinLanesPerDevice)"},
 		{"enough lanes", direct64, 64, 2, floor(32), "lane-sharded", []chunked.Range{{0, 32}, {32, 64}}, "remote shard 1 has 32 lanes >= floor 32"},
 		{"rays of a small grid", reflections(1), 1 << 20, 2, floor(0), "lane-sharded", []chunked.Range{{0, 1 << 19}, {1 << 19, 1 << 20}}, "remote shard 1 has 524288 rows >= floor 262147"},
 	} {
@@ -117,7 +118,7 @@ func TestChunkedIgnoresTheFloor(t *testing.T) {
 		p = plan(t, in)
 		require.Equal(t, chunked.KindLaneChunked, p.Kind, name)
 		require.Equal(t, []chunked.Range{{Begin: 0, End: 33}, {}}, p.Shards)
-		require.Contains(t, p.Reason, "remote shard 1 has 17 lanes < floor 262144; chunks of")
+		require.Contains(t, p.Reason, "remote shard 1 has 17 lanes < floor 262144 (MinLanesPerDevice); chunks of")
 	}
 }
 

@@ -42,7 +42,7 @@ func ExampleBuildPlan() {
 	//   dev0  [0,3145728)        1 launch, in place
 	//   dev1  [3145728,4194304)  1 launch, 24 B in, 4 B out per row; record 76 B
 	// intersect_full  rows=1000  kind=master  transport=direct  weights=[3 1] (base)
-	//   remote shard 1 has 250 rows < floor 1048576
+	//   remote shard 1 has 250 rows < floor 1048576 (MinRaysPerDevice)
 	//   dev0  [0,1000)  1 launch, in place
 	//   dev1  no rows
 }

@@ -42,6 +42,14 @@ func (in *Input) floor() int64 {
 	return scale(f, max(in.Op.Width(), floorWidth)) // narrow rows do not lower it
 }
 
+// floorOption is the option that sets the floor.
+func (o Op) floorOption() string {
+	if o.Class == GridReduce {
+		return "MinLanesPerDevice"
+	}
+	return "MinRaysPerDevice"
+}
+
 // laneFloor counts an accumulator that is returned for rays as so many rows of
 // an intersection more. Lanes read no rows of their own: their floor is as given,
 // by the options or else by the operation, of whose lanes some are a hundred times

@@ -24,7 +24,7 @@ func TestChunkedString(t *testing.T) {
 		{"below the floor", func() chunked.Input {
 			return chunked.Input{Op: intersect(), Rows: 1000, Devices: []int{3, 1}, Transport: chunked.Direct, Options: chunked.Options{Weights: []float64{3, 1}}}
 		}, `intersect_full  rows=1000  kind=master  transport=direct  weights=[3 1] (base)
-  remote shard 1 has 250 rows < floor 1048576
+  remote shard 1 has 250 rows < floor 1048576 (MinRaysPerDevice)
   dev3  [0,1000)  1 launch, in place
   dev1  no rows
 `},
