@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
@@ -88,13 +90,13 @@ func (h *HostSink[R]) take(ctx context.Context, rows chunked.Range, part *scene.
 	if err := h.stream.Wait(h.ready); err != nil {
 		return err
 	}
-	f, i, u := columnsOf(part.Result())
-	err := copyOut(h, b, rows, &b.floats, h.floats, f)
+	c := columnsOf(part.Result())
+	err := copyOut(h, b, rows, &b.floats, h.floats, c.floats)
 	if err == nil {
-		err = copyOut(h, b, rows, &b.ints, h.ints, i)
+		err = copyOut(h, b, rows, &b.ints, h.ints, c.ints)
 	}
 	if err == nil {
-		err = copyOut(h, b, rows, &b.bytes, h.bytes, u)
+		err = copyOut(h, b, rows, &b.bytes, h.bytes, c.bytes)
 	}
 	return firstError([]error{err, h.stream.Record(b.done)})
 }
@@ -155,14 +157,32 @@ func (h *HostSink[R]) Finish(ctx context.Context) error {
 }
 
 // Floats is a column of float32 of the result, by the name of its field ("T"); nil when the
-// call did not ask for it, and for columns of another type. The caller may keep it.
-func (h *HostSink[R]) Floats(field string) []float32 { return h.floats[field] }
+// call did not ask for it. The caller may keep it. A name that is none of such a column, which
+// is a mistake in the program, panics with the names that are.
+func (h *HostSink[R]) Floats(field string) []float32 {
+	return sinkColumn[R]("Floats", field, h.floats, func(f columnsByType) map[string]cuda.Slice[float32] { return f.floats })
+}
 
 // Ints is a column of int32, such as ids; otherwise as Floats.
-func (h *HostSink[R]) Ints(field string) []int32 { return h.ints[field] }
+func (h *HostSink[R]) Ints(field string) []int32 {
+	return sinkColumn[R]("Ints", field, h.ints, func(f columnsByType) map[string]cuda.Slice[int32] { return f.ints })
+}
 
 // Bytes is a column of flags of one byte ("Visible"); otherwise as Floats.
-func (h *HostSink[R]) Bytes(field string) []uint8 { return h.bytes[field] }
+func (h *HostSink[R]) Bytes(field string) []uint8 {
+	return sinkColumn[R]("Bytes", field, h.bytes, func(f columnsByType) map[string]cuda.Slice[uint8] { return f.bytes })
+}
+
+// sinkColumn is a column of what has arrived.
+func sinkColumn[R scene.Reusable, T cuda.Scalar](method, field string, have map[string][]T, of func(columnsByType) map[string]cuda.Slice[T]) []T {
+	if kind := reflect.TypeFor[R](); kind.Kind() == reflect.Pointer {
+		names := of(columnsOf(reflect.New(kind.Elem()).Interface().(scene.Reusable)))
+		if _, ok := names[field]; !ok {
+			panic(fmt.Sprintf("multi: HostSink.%s(%q) of %v: such columns are %v", method, field, kind, slices.Sorted(maps.Keys(names))))
+		}
+	}
+	return have[field]
+}
 
 // Close waits for copies in progress and releases stream and buffers. Columns stay.
 func (h *HostSink[R]) Close() error {
@@ -182,8 +202,19 @@ func (h *HostSink[R]) Close() error {
 	return firstError(errs)
 }
 
-// columnsOf are the columns of a result by the names of its fields.
-func columnsOf(r scene.Reusable) (f map[string]cuda.Slice[float32], i map[string]cuda.Slice[int32], u map[string]cuda.Slice[uint8]) {
+// columnsByType are the columns of a result by the names of its fields.
+type columnsByType struct {
+	floats map[string]cuda.Slice[float32]
+	ints   map[string]cuda.Slice[int32]
+	bytes  map[string]cuda.Slice[uint8]
+}
+
+func columnsOf(r scene.Reusable) columnsByType {
+	var (
+		f map[string]cuda.Slice[float32]
+		i map[string]cuda.Slice[int32]
+		u map[string]cuda.Slice[uint8]
+	)
 	switch r := r.(type) {
 	case *scene.Hits:
 		f = map[string]cuda.Slice[float32]{"T": r.T, "P": r.P, "N": r.N, "GeoN": r.GeoN, "UV": r.UV, "Barycentric": r.Barycentric}
@@ -216,5 +247,5 @@ func columnsOf(r scene.Reusable) (f map[string]cuda.Slice[float32], i map[string
 		f = map[string]cuda.Slice[float32]{"Delay": r.Delay, "Field": r.Field, "P0": r.P0}
 		i = map[string]cuda.Slice[int32]{"TxID": r.TxID, "RxID": r.RxID, "EdgeID": r.EdgeID}
 	}
-	return f, i, u
+	return columnsByType{f, i, u}
 }

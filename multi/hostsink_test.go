@@ -88,6 +88,31 @@ func TestMultiSceneStreamingHostSink(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A column that no such result has is a mistake that a sink does not answer with nothing.
+func TestMultiSceneStreamingHostSinkColumns(t *testing.T) {
+	s := newStreaming(t, 1, 17)
+	h, err := NewHostSink[*scene.Hits](s.Scene, 33)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, h.Close()) }()
+	_, err = s.Intersect(bg, s.rays, scene.None, h.Offload())
+	require.NoError(t, err)
+	require.NoError(t, h.Finish(bg))
+	require.Len(t, h.Floats("T"), 33)
+	require.Nil(t, h.Floats("P"), "not asked for")
+	for name, ask := range map[string]func(){
+		`HostSink.Floats("nope")`: func() { h.Floats("nope") },
+		`HostSink.Ints("T")`:      func() { h.Ints("T") },
+		`HostSink.Bytes("Valid")`: func() { h.Bytes("Valid") },
+	} {
+		func() {
+			defer func() { require.Contains(t, recover(), name) }()
+			ask()
+		}()
+	}
+	require.PanicsWithValue(t, `multi: HostSink.Ints("T") of *scene.Hits: such columns are [GlobalPrimID LocalPrimID PrimID ShapeID]`,
+		func() { h.Ints("T") })
+}
+
 // The memory of chunks is not used again before a sink that lags behind has read it.
 func TestMultiSceneStreamingHostSinkLags(t *testing.T) {
 	s := newStreaming(t, 1, 17)
