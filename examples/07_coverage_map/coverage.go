@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -81,13 +82,14 @@ func reflected(ctx context.Context, sc *multi.Scene, grid scene.Grid, media *sce
 	return cuda.Download(ctx, sc.Stream(), r.Power)
 }
 
-// diffracted is the power of the field that edges of buildings scatter to the centre of each cell.
+// diffracted is what edges of buildings scatter to the centre of each cell. The powers of the edges are added: the field of all
+// of them has fringes of centimetres, of which the centres of cells would show some and not others.
 func (g *gains) diffracted(ctx context.Context, sc *multi.Scene, grid scene.Grid, media *scene.MaterialTable) ([]float32, error) {
-	records, err := sc.Master().EdgeRecords(ctx)
+	records, err := sc.EdgeRecords(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wedges, _, err := sc.Master().DfrStates(ctx, scene.DfrStateOptions{Src: transmitter, SrcPower: 1, EdgeMask: diffracting(records)})
+	wedges, _, err := sc.DfrStates(ctx, scene.DfrStateOptions{Src: transmitter, SrcPower: 1, EdgeMask: diffracting(records)})
 	if err != nil {
 		return nil, err
 	}
@@ -97,24 +99,46 @@ func (g *gains) diffracted(ctx context.Context, sc *multi.Scene, grid scene.Grid
 		return nil, err
 	}
 	defer states.Close()
-	r, err := sc.AccumDfrCoherentDirect(ctx, states, grid, scene.DfrCoherentOptions{
-		Wavelength: wavelength, Materials: media, TxPolarization: upright,
-	})
-	if err != nil {
+	opts := scene.DfrPathOptions{Wavelength: wavelength, Materials: media}
+	if opts.Active, err = cuda.Upload(ctx, sc.Stream(), bytes.Repeat([]byte{1}, wedges.Count)); err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer cuda.Free(opts.Active)
+	var tx, rx cuda.Slice[float32]
+	for _, up := range []struct {
+		to   *cuda.Slice[float32]
+		from []float32
+	}{{&tx, transmitter[:]}, {&rx, centres(grid)}, {&opts.TxPolarization, upright[:]}} {
+		if *up.to, err = cuda.Upload(ctx, sc.Stream(), up.from); err != nil {
+			return nil, err
+		}
+		defer cuda.Free(*up.to)
+	}
 	power := make([]float32, grid.Cells())
-	for _, part := range []cuda.Slice[float32]{r.FieldXRe, r.FieldXIm, r.FieldYRe, r.FieldYIm, r.FieldZRe, r.FieldZIm} {
-		field, err := cuda.Download(ctx, sc.Stream(), part)
+	for chunk, err := range sc.TraceDfrPathsSeq(ctx, tx, rx, states, opts) {
 		if err != nil {
 			return nil, err
 		}
-		for c, v := range field {
-			power[c] += v * v
+		field, err := cuda.Download(ctx, sc.Stream(), chunk.Result.Field)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range field {
+			power[(chunk.Start+int64(i/6))/int64(wedges.Count)] += v * v
 		}
 	}
 	return power, nil
+}
+
+// centres are the centres of the cells of a horizontal grid whose first corner is the origin.
+func centres(grid scene.Grid) (points []float32) {
+	for j := range grid.Res1 {
+		for i := range grid.Res0 {
+			x, y := (float32(i)+.5)/float32(grid.Res0), (float32(j)+.5)/float32(grid.Res1)
+			points = append(points, x*grid.Max0, y*grid.Max1, grid.Position)
+		}
+	}
+	return points
 }
 
 // total is the map in dB, without the cells in buildings.

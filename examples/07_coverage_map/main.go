@@ -29,7 +29,7 @@ func main() {
 	out := flag.String("out", "coverage.png", "picture to write")
 	var s settings
 	flag.IntVar(&s.columns, "columns", 80, "cells of the map from west to east, a multiple of 4")
-	flag.IntVar(&s.rays, "rays", 200_000, "rays from the transmitter")
+	flag.IntVar(&s.rays, "rays", 200_000, "rays from the transmitter; the finer the map, the more it needs")
 	flag.IntVar(&s.bounces, "bounces", 4, "most reflections of a ray")
 	flag.Parse()
 	if err := run(*devices, s, *out); err != nil {

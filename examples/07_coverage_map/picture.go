@@ -19,18 +19,27 @@ import (
 // Path gains at the ends of the colour bar, in dB. What lies beyond has the colour of the end.
 const weakest, strongest = -140, -60
 
-var wall = color.Gray{Y: 105}
+// Colours that no path gain has, of buildings and of cells that nothing reaches.
+var wall, silent = color.Gray{Y: 105}, color.NRGBA{R: 60, G: 110, B: 90, A: 255}
 
 // decibels are path gains in dB on the cells of the map, a field as plotter.HeatMap draws it.
 type decibels struct {
 	columns, rows int
-	values        []float64 // row by row from the south; NaN where there is nothing to show
+	values        []float64 // row by row from the south; -Inf where nothing arrives, NaN where there is nothing to show
 }
 
 func (d decibels) Dims() (columns, rows int) { return d.columns, d.rows }
 func (d decibels) X(i int) float64           { return (float64(i) + .5) * east / float64(d.columns) }
 func (d decibels) Y(j int) float64           { return (float64(j) + .5) * north / float64(d.rows) }
-func (d decibels) Z(i, j int) float64        { return d.values[j*d.columns+i] }
+
+// Z leaves below the weakest only what nothing reaches, so that this gets a colour of its own.
+func (d decibels) Z(i, j int) float64 {
+	v := d.values[j*d.columns+i]
+	if math.IsInf(v, -1) {
+		return v
+	}
+	return max(v, weakest)
+}
 
 // enlarged has so many cells in place of each along both axes. A picture scales its pixels smoothly, and would blur cells.
 func (d decibels) enlarged(factor int) decibels {
@@ -57,7 +66,11 @@ func write(path string, d decibels) error {
 	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(110))
 	all := draw.New(canvas)
 	street.Draw(draw.Crop(all, 0, -bar, 0, 0))
-	barPlot(colours).Draw(draw.Crop(all, width-bar, -.1*vg.Inch, 0, 0))
+	scale, err := barPlot(colours)
+	if err != nil {
+		return err
+	}
+	scale.Draw(draw.Crop(all, width-bar, -.1*vg.Inch, 0, 0))
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -82,7 +95,7 @@ func streetPlot(d decibels, colours palette.Palette) (*plot.Plot, error) {
 	heat := plotter.NewHeatMap(d.enlarged(max(1, 960/d.columns)), colours)
 	heat.Min, heat.Max = weakest, strongest
 	scale := colours.Colors()
-	heat.Underflow, heat.Overflow = scale[0], scale[len(scale)-1]
+	heat.Underflow, heat.Overflow = silent, scale[len(scale)-1]
 	heat.NaN, heat.Rasterized = wall, true
 	p.Add(heat)
 
@@ -148,16 +161,26 @@ func labels(at plotter.XYLabels, c color.Color, align text.XAlignment) (*plotter
 	return l, nil
 }
 
-// barPlot is the scale of the colours.
-func barPlot(colours palette.ColorMap) *plot.Plot {
+// barPlot is the scale of the colours, and under it the colour of what nothing reaches.
+func barPlot(colours palette.ColorMap) (*plot.Plot, error) {
+	const low, high = weakest - 7, weakest - 3
+	none, err := plotter.NewPolygon(plotter.XYs{{X: 0, Y: low}, {X: 1, Y: low}, {X: 1, Y: high}, {X: 0, Y: high}})
+	if err != nil {
+		return nil, err
+	}
+	none.Color, none.LineStyle.Width = silent, 0
+	word, err := labels(plotter.XYLabels{XYs: plotter.XYs{{X: .5, Y: (low + high) / 2}}, Labels: []string{"none"}}, color.White, draw.XCenter)
+	if err != nil {
+		return nil, err
+	}
 	p := plot.New()
 	p.HideX()
 	p.Title.Text = "dB"
 	p.Title.Padding = 6
-	p.Y.Tick.Marker = every(20, 10)
+	p.Y.Tick.Marker = plot.TickerFunc(func(_, top float64) []plot.Tick { return every(20, 10).Ticks(weakest, top) })
 	p.Y.Padding = 2
-	p.Add(&plotter.ColorBar{ColorMap: colours, Vertical: true, Colors: 256})
-	return p
+	p.Add(&plotter.ColorBar{ColorMap: colours, Vertical: true, Colors: 256}, none, word)
+	return p, nil
 }
 
 // every puts a labelled tick at the multiples of one step, and a small one at those of another.

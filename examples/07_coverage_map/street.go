@@ -87,17 +87,17 @@ func diffracting(records *scene.EdgeRecords) []bool {
 	return mask
 }
 
-// fan is rays from the transmitter, spread evenly over all directions below 15 degrees above the horizon, and the solid
-// angle of each: a spiral from pole to rim whose turns are as far apart as its points.
+// fan is rays from the transmitter, spread evenly over all directions below the horizon, and the solid angle of each: a spiral
+// from rim to pole whose turns are as far apart as its points. Walls are upright and receivers are lower than the transmitter, so
+// a ray that leaves upwards reaches none.
 func fan(n int) (directions []float32, solidAngle float64) {
-	rim := math.Sin(15 * math.Pi / 180)
 	golden := math.Pi * (3 - math.Sqrt(5))
 	directions = make([]float32, 0, 3*n)
 	for i := range n {
-		z := rim - (1+rim)*(float64(i)+.5)/float64(n)
+		z := -(float64(i) + .5) / float64(n)
 		sin, cos := math.Sincos(golden * float64(i))
 		r := math.Sqrt(1 - z*z)
 		directions = append(directions, float32(r*cos), float32(r*sin), float32(z))
 	}
-	return directions, 2 * math.Pi * (1 + rim) / float64(n)
+	return directions, 2 * math.Pi / float64(n)
 }
