@@ -7,10 +7,12 @@ import (
 	"github.com/raymux/raymux/cuda"
 )
 
-// DfrStateOptions are the options of Scene.DfrStates. The zero value is usable.
+// DfrStateOptions are the options of Scene.DfrStates. The zero value is usable for
+// TraceDfrPaths.
 type DfrStateOptions struct {
 	// Src is the position of the source of every state in metres, and SrcPower its
-	// linear power. TraceDfrPaths, which has sources of its own, reads neither.
+	// linear power, at least 0; without power the states bring nothing to a grid and count
+	// as UTDRejects. TraceDfrPaths, which has sources of its own, reads neither.
 	Src      [3]float32
 	SrcPower float32
 	// EdgeMask has one value per GlobalEdgeID, true for edges that may diffract. Nil: the
@@ -72,6 +74,14 @@ func (s *Scene) DfrStates(ctx context.Context, opts DfrStateOptions) (*DfrStates
 	}
 	if !(delta >= 0 && delta < math.Pi) {
 		return nil, nil, badArg(op, "Delta", "is %v, want at least 0 and less than pi", opts.Delta)
+	}
+	for _, v := range opts.Src {
+		if !finite(v) {
+			return nil, nil, badArg(op, "Src", "is %v, want finite coordinates", opts.Src)
+		}
+	}
+	if !(opts.SrcPower >= 0) || !finite(opts.SrcPower) {
+		return nil, nil, badArg(op, "SrcPower", "is %v, want a finite power of at least 0", opts.SrcPower)
 	}
 	vertices, err := cuda.Download(ctx, s.stream, t.vertices)
 	if err != nil {

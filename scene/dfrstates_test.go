@@ -466,6 +466,18 @@ func TestDfrStatesRefuses(t *testing.T) {
 		require.ErrorAs(t, err, &wrong)
 		assert.Equal(t, arg, wrong.Arg)
 	}
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for arg, list := range map[string][]scene.DfrStateOptions{
+		"Src":      {{Src: vec{0, nan, 0}}, {Src: vec{0, 0, -inf}}},
+		"SrcPower": {{SrcPower: -1}, {SrcPower: nan}, {SrcPower: inf}},
+	} {
+		for _, opts := range list {
+			_, _, err := r.DfrStates(background, opts)
+			var wrong *scene.ArgumentError
+			require.ErrorAs(t, err, &wrong, "%+v", opts)
+			assert.Equal(t, arg, wrong.Arg)
+		}
+	}
 	for _, delta := range []float64{-1e-9, math.Pi, math.Inf(1)} {
 		_, _, err := r.DfrStates(background, scene.DfrStateOptions{Delta: delta})
 		require.ErrorContains(t, err, "Delta", "%v", delta)

@@ -38,7 +38,7 @@ type ReflGridOptions struct {
 	// Wavelength is in metres.
 	Wavelength float64
 	// SolidAnglePerRay is the solid angle of the fan over its number of rays, in
-	// steradians: 4 pi/n for n rays in all directions.
+	// steradians, at most 4 pi: 4 pi/n for n rays in all directions.
 	SolidAnglePerRay float64
 	// MaxBounces is the most reflections of a ray, 0 to MaxBounces.
 	MaxBounces int
@@ -63,7 +63,8 @@ type ReflGridOptions struct {
 	// CollectWedges collects hits as WedgeEvents: the first of each ray, and with
 	// CollectWedgePrefixes those behind it.
 	CollectWedges, CollectWedgePrefixes bool
-	// WedgeCapacity is the number of slots for events; 0 only counts them.
+	// WedgeCapacity is the number of slots for events; 0 only counts them. Without
+	// CollectWedges there are none.
 	WedgeCapacity int
 	// WedgeSampleStride keeps, with CollectWedgePrefixes, only every so many hits of all
 	// that there may be, and makes the source power of each as many times as large. 0
@@ -151,8 +152,8 @@ func (o *ReflGridOptions) check(op string, rows int64) error {
 		return err
 	}
 	switch a := o.SolidAnglePerRay; {
-	case !(a > 0) || math.IsInf(a, 0):
-		return badArg(op, "SolidAnglePerRay", "is %v, want a finite number of steradians above 0, such as 4 pi over the number of rays", a)
+	case !(a > 0) || a > wholeSphere:
+		return badArg(op, "SolidAnglePerRay", "is %v, want a number of steradians above 0 and of at most 4 pi, such as 4 pi over the number of rays", a)
 	case o.MaxBounces < 0 || o.MaxBounces > MaxBounces:
 		return badArg(op, "MaxBounces", "is %d, want 0 to %d", o.MaxBounces, MaxBounces)
 	case o.FieldWeight > WeightArea:
@@ -166,6 +167,9 @@ func (o *ReflGridOptions) check(op string, rows int64) error {
 	}
 	return nil
 }
+
+// wholeSphere is 4 pi, as single precision or a user's decimals may give it.
+const wholeSphere = 4 * math.Pi * (1 + 1e-5)
 
 // maxRowNumber bounds the numbers of rays: times MaxBounces they fit an int64.
 const maxRowNumber = math.MaxInt64 / MaxBounces

@@ -46,6 +46,7 @@ func TestReflGridRefusals(t *testing.T) {
 		"wavelength":           {func(c *call) { c.opt.Wavelength = 0 }, "Wavelength"},
 		"wavelength NaN":       {func(c *call) { c.opt.Wavelength = math.NaN() }, "Wavelength"},
 		"solid angle":          {func(c *call) { c.opt.SolidAnglePerRay = -1 }, "SolidAnglePerRay"},
+		"more than a sphere":   {func(c *call) { c.opt.SolidAnglePerRay = 12.57 }, "SolidAnglePerRay"},
 		"solid angle infinite": {func(c *call) { c.opt.SolidAnglePerRay = math.Inf(1) }, "SolidAnglePerRay"},
 		"negative bounces":     {func(c *call) { c.opt.MaxBounces = -1 }, "MaxBounces"},
 		"bounces":              {func(c *call) { c.opt.MaxBounces = 65 }, "MaxBounces"},

@@ -89,6 +89,8 @@ func (f *accumulateFlags) check(fs *flagSet, p *program) (scene.Grid, error) {
 		return scene.Grid{}, usagef("-wavelength is missing: give it in metres")
 	case !fs.seen["solid-angle"]:
 		return scene.Grid{}, usagef("-solid-angle is missing: give that of all rays (12.566 for a whole sphere), divided by their number")
+	case f.solidAngle > 12.567:
+		return scene.Grid{}, usagef("-solid-angle: found %v; expected at most 12.566, a whole sphere: it is that of one ray", f.solidAngle)
 	}
 	if err := f.rayFlags.check(p, accumulateColumns); err != nil {
 		return scene.Grid{}, err

@@ -20,6 +20,9 @@ type batchJob struct {
 	trace func(e *engine, watch *stopwatch) ([]npy.Column, error)
 }
 
+// wholeNote: -chunk-rows does half of what it does for other results.
+const wholeNote = "-chunk-rows limits what is traced at a time; the result needs all rows, and stays whole on the device"
+
 // runBatch reads the inputs and the meshes, runs the job and writes its columns, or prints the plan.
 func (p *program) runBatch(ctx context.Context, c *common, options chunked.Options, job batchJob) (err error) {
 	if c.plan {
@@ -42,6 +45,9 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 		}
 		e.out = c.out
 		defer func() { err = errors.Join(err, forFile("-out", c.out, e.spool.Close())) }()
+	}
+	if options.ChunkRays > 0 && job.whole && job.op.Class != chunked.GridReduce {
+		p.note("%s", wholeNote)
 	}
 	p.progress("tracing")
 	columns, err := job.trace(e, watch)

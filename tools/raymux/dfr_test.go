@@ -314,7 +314,12 @@ func TestDfrPaths(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, len(valid), 2)
-	b.succeed(t, run.with("-layout", "compact").args(b)...)
+	b.succeed(t, run.with("-layout", "source_lane").args(b)...) // as Go spells it
+	assert.Equal(t, status, b.values(t, "out.npz", "status"))
+	r := b.succeed(t, run.with("-layout", "compact").with("-chunk-rows", "36").args(b)...)
+	assert.Equal(t, "raymux: note: "+wholeNote+"\n", r.err)
+	r = b.succeed(t, run.with("-layout", "compact").args(b)...)
+	assert.Empty(t, r.err)
 	assert.Equal(t, valid, b.values(t, "out.npz", "status"))
 	assert.Equal(t, want, b.values(t, "out.npz", "field"))
 	assert.Equal(t, []float64{float64(len(valid))}, b.values(t, "out.npz", "count"))
@@ -325,7 +330,7 @@ func TestDfrPaths(t *testing.T) {
 	assert.Empty(t, b.values(t, "out.npz", "status"))
 	assert.Equal(t, []float64{0}, b.values(t, "out.npz", "count"))
 
-	r := b.succeed(t, two.with("-out").with("-plan", "true").with("-min-rows", "1").args(b)...)
+	r = b.succeed(t, two.with("-out").with("-plan", "true").with("-min-rows", "1").args(b)...)
 	for _, want := range []string{"trace_dfr_paths  rows=108", "dev1"} {
 		assert.Contains(t, r.out, want)
 	}

@@ -31,7 +31,7 @@ func (p *program) dfrPaths(ctx context.Context, args []string) (err error) {
 	fs.file("rx", "`FILE` of the positions of the receivers, [R, 3] float32 (required)", &f.rx)
 	fs.polarization(f.polarization[:])
 	fs.once("layout", "`source-lane|compact`: a row for every transmitter, receiver and state, or the rows of valid paths only (default source-lane)", func(s string) error {
-		layouts := map[string]scene.DfrPathLayout{"source-lane": scene.SourceLane, "compact": scene.Compact}
+		layouts := map[string]scene.DfrPathLayout{"source-lane": scene.SourceLane, "source_lane": scene.SourceLane, "compact": scene.Compact}
 		layout, ok := layouts[s]
 		if !ok {
 			return errors.New("use source-lane or compact")

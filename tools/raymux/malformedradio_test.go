@@ -140,6 +140,7 @@ func TestMalformedRadio(t *testing.T) {
 		"coherent table": malformedTables(coherent),
 		"coherent": {
 			"samples":             {call: coherent.with("-direct-samples", "64"), want: []string{"unknown flag -direct-samples"}},
+			"zero polarization":   {call: coherent.with("-polarization", "0,0,0"), want: []string{"-polarization: 0,0,0 is no direction"}},
 			"flat polarization":   {call: coherent.with("-polarization", "1,0"), want: []string{"-polarization: use 3 numbers"}},
 			"a window":            {call: coherent.with("-window", "0,1"), want: []string{"unknown flag -window"}},
 			"columns in .npy":     {call: coherent.with("-out", "x.npy"), want: []string{"an .npy file for 10 columns"}},
@@ -164,6 +165,7 @@ func TestMalformedRadio(t *testing.T) {
 			"no wavelength":         {call: accumulate.with("-wavelength"), want: []string{"-wavelength is missing"}},
 			"no solid angle":        {call: accumulate.with("-solid-angle"), want: []string{"-solid-angle is missing"}},
 			"a solid angle of 0":    {call: accumulate.with("-solid-angle", "0"), want: []string{"-solid-angle: use a finite number above 0"}},
+			"two spheres":           {call: accumulate.with("-solid-angle", "25"), want: []string{"-solid-angle", "found 25; expected at most 12.566"}},
 			"no origins":            {call: accumulate.with("-origins"), want: []string{"-origins is missing"}},
 			"bounces":               {call: accumulate.with("-bounces", "65"), want: []string{"-bounces: use a whole number from 0 to 64"}},
 			"negative bounces":      {call: accumulate.with("-bounces", "-1"), want: []string{"-bounces: use a whole number from 0 to 64"}},

@@ -10,6 +10,11 @@ import (
 
 // numbers declares a flag whose value is as many finite numbers as the target has room for, separated by commas.
 func (fs *flagSet) numbers(name, usage string, target []float32) {
+	fs.checked(name, usage, target, func() error { return nil })
+}
+
+// checked is numbers with a check of all of them.
+func (fs *flagSet) checked(name, usage string, target []float32, check func() error) {
 	fs.once(name, usage, func(s string) error {
 		parts := strings.Split(s, ",")
 		if len(parts) != len(target) {
@@ -25,7 +30,7 @@ func (fs *flagSet) numbers(name, usage string, target []float32) {
 			}
 			target[i] = float32(v)
 		}
-		return nil
+		return check()
 	})
 }
 
