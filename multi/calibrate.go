@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/raymux/raymux/chunked"
@@ -268,22 +269,24 @@ func (c *calibration) ladder() error {
 // addRung appends a rung, unless another one divides the batch in the same way.
 func (c *calibration) addRung(rungs []Rung, r Rung) []Rung {
 	r.Share = remoteShare(r.Weights)
-	cuts := chunked.Split(0, c.record.Rows, r.Weights)
+	cuts := c.split(r.Weights)
+	if cuts[0].Len() == c.record.Rows { // of a share that rounds to nothing
+		r.Weights, r.Share = masterAlone(len(cuts)), 0
+	}
 	for _, other := range rungs {
-		if equalRanges(cuts, chunked.Split(0, c.record.Rows, other.Weights)) {
+		if slices.Equal(cuts, c.split(other.Weights)) {
 			return rungs
 		}
 	}
 	return append(rungs, r)
 }
 
-func equalRanges(a, b []chunked.Range) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
+// split divides the batch as its plan does.
+func (c *calibration) split(weights []float64) []chunked.Range {
+	if op := &c.trial.op; op.Class == chunked.SourceLane {
+		return chunked.SplitBlocks(0, c.record.Rows, op.Block, weights)
 	}
-	return true
+	return chunked.Split(0, c.record.Rows, weights)
 }
 
 // nearRung reports that a rung has this share to within a tenth.

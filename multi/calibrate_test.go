@@ -282,6 +282,31 @@ func TestMultiSceneCalibrationRefusals(t *testing.T) {
 	require.ErrorContains(t, err, "no such operation")
 }
 
+// Every operation of a scene has a key that a probe may name, and a mistake is answered with those keys.
+func TestMultiSceneProbeKeys(t *testing.T) {
+	for _, k := range probeKeys {
+		key := strings.Replace(k, ":B", ":3", 1)
+		require.NoError(t, checkProbeKey(key))
+		_, ok := chunked.Family(key)
+		require.True(t, ok, key)
+	}
+	for key, want := range map[string]string{
+		OpIntersect:            `multi: Probe.Operation: "intersect" is a family: give a key of it, intersect_full or intersect_reduced`,
+		OpTraceReflections:     `multi: Probe.Operation: "trace_reflections" is a family: give a key of it, trace_reflections:B`,
+		"trace_reflections:65": `multi: Probe.Operation: "trace_reflections:65": no such operation: the keys are intersect_full, `,
+		"trace_reflections:B":  `multi: Probe.Operation: "trace_reflections:B": no such operation: the keys are intersect_full, `,
+		"nearest_edge":         `multi: Probe.Operation: "nearest_edge": no such operation: the keys are intersect_full, `,
+		"intersct":             `multi: Probe.Operation: "intersct": no such operation: the keys are intersect_full, `,
+	} {
+		err := checkProbeKey(key)
+		var pe *ProbeError
+		require.ErrorAs(t, err, &pe, key)
+		require.Contains(t, err.Error(), want)
+		require.NotContains(t, err.Error(), "OperationWeights")
+		require.NotContains(t, strings.TrimPrefix(err.Error(), want), "nearest")
+	}
+}
+
 // A sample that fails, wherever it is, changes nothing and leaves nothing behind.
 func TestMultiResilienceCalibrationFailsCleanly(t *testing.T) {
 	before := Options{Options: chunked.Options{OperationWeights: map[string][]float64{"intersect": {3, 1}}, Weights: []float64{2, 1}}}

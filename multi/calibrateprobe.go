@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/scene"
 )
@@ -33,7 +35,8 @@ type Target interface {
 
 // Probe says what CalibrateDevices measures.
 type Probe struct {
-	// Operation is the key of the measured operation. Without it: intersect_full, or
+	// Operation is the key of the measured operation, of those that docs/calibration.md
+	// lists; a family, such as OpIntersect, is not one. Without it: intersect_full, or
 	// trace_reflections:B with MaxBounces = B. Any other key needs Run.
 	Operation string
 	// Rays are the rows of the built-in probe. 0: those of the last call of the operation
@@ -68,6 +71,31 @@ const (
 	keyReflections   = "trace_reflections:"
 )
 
+// probeKeys are the keys of the operations of a scene, with B for a number of bounces.
+var probeKeys = []string{
+	keyIntersectFull, "intersect_reduced", "visible", "visible_pair", "visible_edge", "visible_chain", "trace_reflections:B",
+	"trace_refl_epc:B", "trace_refl_epc_field:B", OpDfrPaths, keyReflGrid, keyDfrDirect, keyDfrCoherent,
+}
+
+// checkProbeKey requires the exact key of an operation.
+func checkProbeKey(key string) error {
+	family, known := chunked.Family(key)
+	var members []string
+	for _, k := range probeKeys {
+		name, _, numbered := strings.Cut(k, ":")
+		if key == k && !numbered || numbered && known && family == name && key != name {
+			return nil
+		}
+		if of, ok := chunked.Family(k); numbered && name == key || ok && of == key {
+			members = append(members, k)
+		}
+	}
+	if len(members) > 0 {
+		return &ProbeError{"Operation", fmt.Sprintf("%q is a family: give a key of it, %s", key, strings.Join(members, " or "))}
+	}
+	return &ProbeError{"Operation", fmt.Sprintf("%q: no such operation: the keys are %s", key, strings.Join(probeKeys, ", "))}
+}
+
 // resolve validates a probe and fills in what it leaves open.
 func (p Probe) resolve(s *Scene) (Probe, error) {
 	switch {
@@ -92,8 +120,8 @@ func (p Probe) resolve(s *Scene) (Probe, error) {
 	if p.Operation == "" {
 		p.Operation = builtIn
 	}
-	if err := checkKeyWeights(p.Operation, masterAlone(len(s.devices)), len(s.devices)); err != nil {
-		return p, &ProbeError{"Operation", err.Error()}
+	if err := checkProbeKey(p.Operation); err != nil {
+		return p, err
 	}
 	if p.Run == nil && p.Operation != builtIn {
 		return p, &ProbeError{"Run", fmt.Sprintf("missing: the built-in probe with MaxBounces %d measures %s, %s needs a probe of your own",

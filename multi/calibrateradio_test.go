@@ -113,6 +113,10 @@ func TestMultiSceneProbesOfGridsAndPaths(t *testing.T) {
 		require.Equal(t, c.rows, r.Rows, c.key)
 		require.Equal(t, VerdictShard, r.Verdict, r.Describe())
 		require.Len(t, targets, 3, c.key)
+		if c.key == OpDfrPaths { // five transmitters: 2 3, 3 2, 4 1, 5 0, and not twice the same
+			require.Len(t, r.Ladder, 4, r.Describe())
+			require.Zero(t, r.Ladder[3].Share)
+		}
 		for _, other := range []string{c.key, "visible"} {
 			w, err := s.DeviceWeightsFor(other)
 			require.NoError(t, err)
