@@ -2,7 +2,6 @@ package multi
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -50,7 +49,7 @@ type ChunkTimes struct {
 // does.
 func (i *CallInfo) Times(ctx context.Context) ([]ChunkTimes, error) {
 	if i.rec == nil {
-		return nil, errors.New("multi: CallInfo.Times: nothing was timed: set Timing before the call, and ask once")
+		return nil, badArg("CallInfo.Times", "Timing", "was not set before the call, or the times were asked for before")
 	}
 	return i.rec.times(ctx)
 }

@@ -2,7 +2,6 @@ package multi
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/raymux/raymux/chunked"
@@ -101,13 +100,13 @@ func options(carried []any) (to *consumer, info *CallInfo, err error) {
 		switch v := v.(type) {
 		case *consumer:
 			if to != nil {
-				return nil, nil, fmt.Errorf("multi: Offload is given twice: a chunk has one consumer")
+				return nil, nil, badArg("Offload", "opts", "has Offload twice, want one consumer for each chunk")
 			}
 			to = v
 		case *CallInfo:
 			info = v
 		default:
-			return nil, nil, fmt.Errorf("multi: an option of another scheduler (%T)", v)
+			return nil, nil, badArg("Carry", "opts", "has an option of another scheduler (%T)", v)
 		}
 	}
 	return to, info, nil

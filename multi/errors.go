@@ -8,6 +8,7 @@ import (
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/scene"
 )
 
 // Reasons for which New refuses a set of devices, or a call is refused. Use
@@ -26,6 +27,11 @@ var (
 	// ErrClosed also is cuda.ErrClosed.
 	ErrClosed = fmt.Errorf("multi: the scene is closed (%w)", cuda.ErrClosed)
 )
+
+// badArg is the error of an argument, as package scene has it.
+func badArg(op, arg, format string, args ...any) error {
+	return &scene.ArgumentError{Op: op, Arg: arg, Detail: fmt.Sprintf(format, args...)}
+}
 
 // DeviceError says on which device of the set an operation failed, and for which rows.
 type DeviceError struct {

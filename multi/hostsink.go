@@ -50,7 +50,7 @@ type hostBuffer struct {
 // buffers are allocated by the first chunks.
 func NewHostSink[R scene.Reusable](s *Scene, rows int64) (_ *HostSink[R], err error) {
 	if rows < 0 {
-		return nil, fmt.Errorf("multi: NewHostSink: %d rows: a result has 0 or more", rows)
+		return nil, badArg("NewHostSink", "rows", "is %d, want 0 or more", rows)
 	}
 	h := &HostSink[R]{rows: rows, floats: map[string][]float32{}, ints: map[string][]int32{}, bytes: map[string][]uint8{}}
 	c := s.Context()
@@ -77,7 +77,7 @@ func (h *HostSink[R]) Offload() scene.CallOption {
 // goes on with the next one.
 func (h *HostSink[R]) take(ctx context.Context, rows chunked.Range, part *scene.Call) error {
 	if rows.End > h.rows {
-		return fmt.Errorf("multi: HostSink: rows %d to %d of the batch do not fit into %d rows: make the sink for all of them", rows.Begin, rows.End, h.rows)
+		return badArg("NewHostSink", "rows", "was %d, want as many as the batch has: rows %d to %d do not fit", h.rows, rows.Begin, rows.End)
 	}
 	b := &h.buffers[h.next]
 	h.next = 1 - h.next

@@ -82,7 +82,7 @@ func TestMultiSceneStreamingHostSink(t *testing.T) {
 	small, err := NewHostSink[*scene.Hits](sets[0], 59)
 	require.NoError(t, err)
 	_, err = qs[0].whole(sets[0], small.Offload())
-	require.ErrorContains(t, err, "do not fit into 59")
+	require.ErrorContains(t, err, "was 59, want as many as the batch has")
 	require.NoError(t, small.Close())
 	_, err = NewHostSink[*scene.Hits](sets[0], -1)
 	require.Error(t, err)

@@ -60,13 +60,22 @@ func TestCloseRepeatsItsError(t *testing.T) {
 	drv, _, _ := emulator(t, 2)
 	s, err := New(drv, []int{0, 1}, anyFloor())
 	require.NoError(t, err)
-	left, err := cuda.Alloc[float32](s.Context(), 1)
-	require.NoError(t, err)
+	var left []cuda.Slice[float32]
+	for k, c := range s.Contexts() {
+		for range k + 1 {
+			v, err := cuda.Alloc[float32](c, 1)
+			require.NoError(t, err)
+			left = append(left, v)
+		}
+	}
 	first := s.Close()
 	var leak *cuda.LeakError
 	require.ErrorAs(t, first, &leak)
 	require.Equal(t, first, s.Close())
-	require.NoError(t, cuda.Free(left))
+	require.Regexp(t, `(?s)device 0.*1 device buffer .*device 1.*2 device buffers`, first.Error(), "of every device")
+	for _, v := range left {
+		require.NoError(t, cuda.Free(v))
+	}
 }
 
 // A Sync that fails before the master has committed anything leaves a set that

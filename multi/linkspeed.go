@@ -2,7 +2,6 @@ package multi
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/raymux/raymux/cuda"
@@ -114,7 +113,7 @@ type linkProber struct {
 
 func newLinkProber(contexts []*cuda.Context, bytes int64) (p *linkProber, err error) {
 	if bytes < 1 {
-		return nil, fmt.Errorf("multi: MeasureLinks: %d bytes given, at least 1 is needed", bytes)
+		return nil, badArg("MeasureLinks", "bytes", "is %d, want 1 or more", bytes)
 	}
 	p = &linkProber{contexts: contexts, bytes: bytes}
 	if len(contexts) < 2 {

@@ -37,7 +37,7 @@ func TestMultiPolicyMeasureLinks(t *testing.T) {
 		require.Zero(t, c.Pool().Stats().BytesInUse)
 	}
 	_, err = MeasureLinks(bg, contexts, 0)
-	require.ErrorContains(t, err, "0 bytes given")
+	require.ErrorContains(t, err, "bytes: is 0")
 	links, err = MeasureLinks(bg, contexts[:1], bytes)
 	require.NoError(t, err)
 	require.Empty(t, links)

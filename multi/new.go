@@ -219,8 +219,9 @@ func (s *Scene) release() error {
 	for _, r := range slices.Backward(s.replicas) {
 		errs = append(errs, r.release())
 	}
-	for _, c := range slices.Backward(s.ctxs) {
-		errs = append(errs, c.Close())
+	closed := make([]error, len(s.ctxs)) // each names what was left on its device
+	for k, c := range slices.Backward(s.ctxs) {
+		closed[k] = c.Close()
 	}
-	return firstError(errs)
+	return attach(firstError(errs), errors.Join(closed...))
 }

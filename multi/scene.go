@@ -169,6 +169,10 @@ func (s *Scene) Build(ctx context.Context) error {
 		return err
 	}
 	if err := s.master().scene.Build(ctx); err != nil {
+		var limit *scene.LimitError
+		if errors.Is(err, scene.ErrNoMesh) || errors.As(err, &limit) {
+			return err // which is no device's
+		}
 		return s.master().fail("Build", err)
 	}
 	return s.replicate(ctx, "Build")

@@ -67,7 +67,7 @@ func TestNotReadyAndClosed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Intersect(bg, scene.Rays{}, scene.All)
 	require.ErrorIs(t, err, scene.ErrNotReady)
-	require.Error(t, s.Build(bg), "no mesh")
+	require.Equal(t, scene.ErrNoMesh, s.Build(bg), "of no device")
 	rng := rand.New(rand.NewPCG(1, 3))
 	build(t, s, soup(rng, 3))
 	require.True(t, s.IsReady())

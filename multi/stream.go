@@ -3,7 +3,6 @@ package multi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"sync/atomic"
 
@@ -59,9 +58,9 @@ type consumer struct {
 func (c *consumer) check(call *scene.Call) error {
 	switch {
 	case !c.accepts(call.Result()):
-		return fmt.Errorf("multi: Offload: the consumer takes %v, the operation makes %T", c.kind, call.Result())
+		return badArg("Offload", "f", "takes %v, the operation makes %T", c.kind, call.Result())
 	case call.Reuses():
-		return errors.New("multi: Offload and Into exclude each other: a streamed call has no result to fill")
+		return badArg("Offload", "opts", "has Into as well, but a streamed call has no result to fill")
 	}
 	return nil
 }
