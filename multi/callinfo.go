@@ -49,7 +49,7 @@ type ChunkTimes struct {
 // does.
 func (i *CallInfo) Times(ctx context.Context) ([]ChunkTimes, error) {
 	if i.rec == nil {
-		return nil, badArg("CallInfo.Times", "Timing", "was not set before the call, or the times were asked for before")
+		return nil, badArg("CallInfo.Times", "Timing", "was not set before the call; times are told once")
 	}
 	return i.rec.times(ctx)
 }
