@@ -85,6 +85,7 @@ func TestCopyTransportAndSeveralDevices(t *testing.T) {
 func TestOneEmulatedDevice(t *testing.T) {
 	out, _, r := benchmark(t, exitDone, "--devices", "emu:1")
 	require.Contains(t, out, "1 emulated device of")
+	require.Contains(t, out, "1 emu. ms", "times have a unit")
 	rows := r.Configs["mini"].Rows
 	require.Len(t, rows, 3)
 	require.Nil(t, rows[1].Multi)

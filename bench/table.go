@@ -13,9 +13,9 @@ const tableFormat = "%-13s %-17s %-10s %9s %12s %12s %8s  %-8s %6s  %s\n"
 const absent = "--"
 
 func (r *run) printHeader() {
-	one, many := "1 GPU", "%d GPUs"
+	one, many := "1 GPU ms", "%d GPUs ms"
 	if r.host.driver.Emulated() {
-		one, many = "1 emulated", "%d emulated"
+		one, many = "1 emu. ms", "%d emu. ms"
 	}
 	several := absent
 	if n := len(r.host.devices); n > 1 {

@@ -130,7 +130,7 @@ func TestMultiSceneCalibration(t *testing.T) {
 			[]string{"master: weights [1 0]", "master alone", "gain -"}},
 		{"a tie", machine{alone: []time.Duration{10 * msec, 10 * msec}, link: 100 * msec, fixed: 900 * time.Microsecond}, VerdictMaster, []float64{1, 0}, nil},
 		{"a contended remote", machine{alone: []time.Duration{30100 * time.Microsecond, 17 * msec}}, VerdictShard, []float64{1, 17. / 16},
-			[]string{"CONTENDED"}},
+			[]string{"CONTENDED_THROUGHPUT"}},
 		{"noise", machine{alone: []time.Duration{10 * msec, 10 * msec}, noise: func(at point, d time.Duration) time.Duration {
 			if at.stage == stageDecision && at.weights[1] > 0 { // ten percent faster and slower in turn
 				return time.Duration(float64(10*msec) * math.Exp(.1*float64(1-2*(at.round&1))))

@@ -106,7 +106,7 @@ func (c *Calibration) Describe() string {
 	for _, d := range c.Devices {
 		fmt.Fprintf(&b, "  dev%d  %s  alone %s  weight %.4f", d.Device, d.Name, ms(float64(d.Median)), d.Weight)
 		if d.Contended {
-			b.WriteString("  CONTENDED: unlike the master by more than 5 %, not adopted")
+			b.WriteString("  CONTENDED_THROUGHPUT: unlike the master by more than 5 %, not adopted")
 		}
 		b.WriteByte('\n')
 	}
@@ -145,7 +145,7 @@ func ImportCalibration(data []byte) (*Calibration, error) {
 	dec.DisallowUnknownFields()
 	var c Calibration
 	if err := dec.Decode(&c); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCalibration, err)
+		return nil, fmt.Errorf("%w: it is no JSON of a record: %w", ErrCalibration, err)
 	}
 	if _, err := dec.Token(); err != io.EOF { // More takes a bracket for an end
 		return nil, fmt.Errorf("%w: there is more behind the record", ErrCalibration)

@@ -1,7 +1,7 @@
 // Command accept runs the acceptance set of the multi-device layer: groups of tests, each in a process of its own, on the
 // devices of this host.
 //
-//	go run ./tools/accept -list                             devices and groups
+//	go run ./tools/accept -list                             devices and groups; status 3 with fewer than two devices
 //	go run ./tools/accept                                   every group on all GPUs
 //	go run ./tools/accept -devices emu:2 -allow-partial     the same on two emulated devices
 //	accept -binaries DIR                                    with test binaries made by `accept -build DIR`, where there is no Go

@@ -83,7 +83,7 @@ func TestCalibrationRefusals(t *testing.T) {
 	for _, c := range []malformed{
 		{call: run.with("-calibration", "none.json"), status: exitUsage, want: []string{"-calibration", "none.json", "no such file"}},
 		{call: run.with("-calibration", ""), status: exitUsage, want: []string{"-calibration", "the name is empty"}},
-		{call: run.with("-calibration", "text.json"), status: exitUsage, want: []string{"-calibration", "text.json", "unusable calibration"}},
+		{call: run.with("-calibration", "text.json"), status: exitUsage, want: []string{"-calibration", "text.json", "unusable calibration: it is no JSON of a record"}},
 		{call: run.with("-calibration", "large.json"), status: exitUsage, want: []string{"large.json", "found a file of 1048577 bytes"}},
 		{call: run.with("-calibration", "wrong.json"), status: exitUsage, want: []string{"wrong.json", `verdict "master", the pairs give "shard"`}},
 		{call: run.with("-calibration", "others.json"), status: exitUsage, want: []string{"others.json", "position 1 was a NVIDIA H200"}},

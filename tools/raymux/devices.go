@@ -58,7 +58,8 @@ func (p *program) openDriver(list deviceList) (*cuda.Driver, []int, error) {
 	}
 	drv, err := p.open()
 	if err != nil {
-		text := fmt.Sprintf("-devices: %v; %s", err, emulatorHint)
+		// The library's advice is for programs.
+		text := fmt.Sprintf("-devices: %s; %s", strings.ReplaceAll(err.Error(), "; without a GPU use cuda.OpenEmulator", ""), emulatorHint)
 		for _, absent := range []error{cuda.ErrDriverMissing, cuda.ErrNoDevice, cuda.ErrStubLibrary, cuda.ErrUnsupportedPlatform} {
 			if errors.Is(err, absent) {
 				return nil, nil, &devicesError{text, err}

@@ -112,7 +112,7 @@ func (fs *flagSet) split(options *chunked.Options) {
 	})
 	fs.count("min-rows", fmt.Sprintf("fewest rows `N` of another device that are worth sending; 1 splits even tiny batches (default %d)",
 		chunked.DefaultMinRows), &options.MinRaysPerDevice)
-	fs.count("min-lanes", "the same `N` for the lanes of accumulations (default: what is measured of each operation, 262144 to 2097152)", &options.MinLanesPerDevice)
+	fs.count("min-lanes", "fewest lanes `N` of an accumulation of another device that are worth sending; 1 splits even small ones (default: what is measured of each operation, 262144 to 2097152)", &options.MinLanesPerDevice)
 	fs.count("chunk-rows", "trace at most `N` rows at a time on a device, and take the results of each chunk off the device before the next (default: all)",
 		&options.ChunkRays)
 	fs.count("memory-budget", "the most memory in `BYTES` that a call may add on a device; chunks are as large as fits (default: no limit)",

@@ -31,7 +31,7 @@ func (fs *flagSet) grid(g *gridFlags) {
 	})
 	fs.numbers("grid-position", "`z` of the plane, in metres (required)", g.position[:])
 	fs.numbers("grid-min", "`a,b`: the smallest coordinates of the grid along its two axes, in ascending order, in metres (required)", g.min[:])
-	fs.numbers("grid-max", "`a,b`: the largest (required)", g.max[:])
+	fs.numbers("grid-max", "`a,b`: the largest coordinates of the grid along its two axes, in ascending order, in metres (required)", g.max[:])
 	fs.wholes("grid-res", "`n0,n1`: cells along the two axes (required); grids in the result have the shape [n1, n0]", func(a, b int64) error {
 		if a < 1 || b < 1 || a > maxCells || b > maxCells || a*b > maxCells {
 			return fmt.Errorf("use two numbers from 1 whose product is at most %d", maxCells)

@@ -67,7 +67,8 @@ type peerInfo struct {
 	Transport string  `json:"transport"`
 	DirectMS  float64 `json:"direct_ms"`
 	CopyMS    float64 `json:"copy_ms"`
-	// BytesPerSecond is the rate of a copy of probeBytes; without peer access the driver stages it through the host.
+	// BytesPerSecond is the rate of a copy of probeBytes, 0 on emulated devices; without peer access the driver stages it
+	// through the host.
 	// BothBytesPerSecond is the sum of both rates when the other direction copies at the same time.
 	BytesPerSecond     float64 `json:"bytes_per_second"`
 	BothBytesPerSecond float64 `json:"both_bytes_per_second"`
@@ -92,14 +93,8 @@ func peers(links []multi.Link, speeds []multi.LinkSpeed) []peerInfo {
 	return list
 }
 
-// probeBytes is the copy that info measures a link with: long enough for its latency not to count. Emulated links are
-// timed with less, their speed says nothing.
-func probeBytes(emulated bool) int64 {
-	if emulated {
-		return 1 << 20
-	}
-	return 128 << 20
-}
+// probeBytes is the copy that info measures a link with: long enough for its latency not to count.
+const probeBytes = 128 << 20
 
 type ptxInfo struct {
 	// Claim is what is known about the kernels: "identity" means that every module is the one that the manifest names.
@@ -169,9 +164,11 @@ func (p *program) inspect(ctx context.Context, list deviceList, backend scene.Ba
 		return nil, err
 	}
 	r.Backends = append(r.Backends, tracer)
-	speeds, err := e.scene.MeasureLinks(ctx, probeBytes(e.drv.Emulated()))
-	if err != nil {
-		return nil, err
+	var speeds []multi.LinkSpeed
+	if !e.drv.Emulated() { // whose links have no speed
+		if speeds, err = e.scene.MeasureLinks(ctx, probeBytes); err != nil {
+			return nil, err
+		}
 	}
 	r.Peers = peers(e.scene.Links(), speeds)
 	if len(e.ordinals) > 1 {
@@ -225,12 +222,14 @@ func (r *infoReport) print(w io.Writer, verbose bool) error {
 		pr.linef("           %s: %s (%s)", t.Name, state, t.Reason)
 	}
 	for _, l := range r.Peers {
-		rule := ""
+		rate, rule := "", ""
+		if l.BytesPerSecond > 0 {
+			rate = fmt.Sprintf(", copies at %.1f GB/s, with the way back %.1f GB/s", l.BytesPerSecond/1e9, l.BothBytesPerSecond/1e9)
+		}
 		if l.CopyMS > 0 {
 			rule = fmt.Sprintf(" (2^20 rows in %.3f ms directly, %.3f ms by copies)", l.DirectMS, l.CopyMS)
 		}
-		pr.linef("peer       dev%d -> dev%d: %s, copies at %.1f GB/s, with the way back %.1f GB/s; %s%s", l.From, l.To, l.Result,
-			l.BytesPerSecond/1e9, l.BothBytesPerSecond/1e9, l.Transport, rule)
+		pr.linef("peer       dev%d -> dev%d: %s%s; %s%s", l.From, l.To, l.Result, rate, l.Transport, rule)
 	}
 	if r.Transport != "" {
 		pr.linef("transport  %s", r.Transport)

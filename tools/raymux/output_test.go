@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/ptx"
 	"github.com/raymux/raymux/tools/raymux/npy"
 )
@@ -219,6 +220,7 @@ func TestInfo(t *testing.T) {
 		assert.Contains(t, r.out, want)
 	}
 	assert.Empty(t, r.err)
+	assert.NotContains(t, r.out, "GB/s", "emulated links have no speed")
 	r = b.succeed(t, "info", "-devices", "emu:3", "-json")
 	var report infoReport
 	require.NoError(t, json.Unmarshal([]byte(r.out), &report))
@@ -236,6 +238,29 @@ func TestInfo(t *testing.T) {
 	assert.Equal(t, exitDevices, r.status)
 	assert.Contains(t, r.err, "no NVIDIA driver found")
 	assert.Len(t, lines(r.err), 1)
+
+	b.open = func() (*cuda.Driver, error) {
+		return nil, &cuda.OpenError{Reason: cuda.ErrDriverMissing, Hint: "install the driver; without a GPU use cuda.OpenEmulator"}
+	}
+	r = b.run(t, t.Context(), "info")
+	assert.Contains(t, r.err, "install the driver); use -devices emu:2", "advice for a command line")
+	assert.NotContains(t, r.err, "OpenEmulator")
+}
+
+// Flags are listed in the order of their names: none of the texts refers to another one that may come later.
+func TestFlagsSayAllThemselves(t *testing.T) {
+	b := newBench(t)
+	for flag, want := range map[string]string{
+		"accumulate -grid-max": "the largest coordinates of the grid",
+		"intersect -min-lanes": "fewest lanes",
+		"visible -ends":        "the ends of the segments",
+	} {
+		command, name, _ := strings.Cut(flag, " ")
+		_, text, ok := strings.Cut(b.succeed(t, command, "-h").out, "  "+name+" ")
+		require.True(t, ok, flag)
+		text, _, _ = strings.Cut(text, "\n  -")
+		assert.Contains(t, text, want, flag)
+	}
 }
 
 func TestUnavailableBackend(t *testing.T) {

@@ -29,7 +29,7 @@ func (p *program) visible(ctx context.Context, args []string) (err error) {
 	fs.split(&f.options)
 	fs.calibrations(&f.common)
 	fs.file("starts", "`FILE` of the starts of the segments, [N, 3] float32: .npy, or file.npz:column (required)", &f.starts)
-	fs.file("ends", "`FILE` of their ends, [N, 3] float32 (required)", &f.ends)
+	fs.file("ends", "`FILE` of the ends of the segments, [N, 3] float32: .npy, or file.npz:column (required)", &f.ends)
 	fs.file("ignore", "`FILE` of primitive ids that do not block the segment of their row, [N] or [N, k] int32; -1 stands for none", &f.ignore)
 	fs.file("active", "`FILE` of the mask of the segments to test, [N] bool", &f.active)
 	if err := fs.parse(p, args); err != nil {
