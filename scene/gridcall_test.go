@@ -46,7 +46,8 @@ func TestGridCallCollect(t *testing.T) {
 				in, out := c.Columns()
 				for i, at := 0, int64(0); i < n; i++ {
 					require.NoError(t, c.Zero(r.Scene, r.Stream(), accs[i]))
-					end := at + rng.Int64N(lanes-at+1)
+					share := (lanes - at) / int64(n-i)
+					end := at + (share+1)/2 + rng.Int64N(share/2+1) // all of them have lanes
 					if i == n-1 {
 						end = lanes
 					}

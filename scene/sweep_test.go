@@ -31,6 +31,7 @@ func TestSearchFinalizesWhatIsReady(t *testing.T) {
 	s, x := treeOf(t, c, v, f)
 	other, y := treeOf(t, c, v, f)
 	x.residency.blocks[s.kernels.traverseMarked] = 2
+	y.residency.blocks[other.kernels.traverseMarked] = 2 // has a tail, too, but must not fill it
 	x.plan.cost, y.plan.cost = manyVisits, manyVisits/2
 	rng := rand.New(rand.NewPCG(62, 1))
 	o, d := make([]float32, 3*rows), make([]float32, 3*rows)
