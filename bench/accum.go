@@ -35,9 +35,9 @@ type accumSide struct {
 	reused bool // the plan is that of the forced mode, whose times and results count here too
 }
 
-// accumOp describes the call of the rows.
-func (f *fixture) op() chunked.Op {
-	return multi.AccumDfrDirectOp(fixtureGrid(), f.states.Bytes()+f.materials.Bytes(), scene.DfrDirectOptions{})
+// op describes the call of so many samples.
+func (f *fixture) op(samples int64) chunked.Op {
+	return multi.AccumDfrDirectOp(fixtureGrid(), int64(f.states.Count()), f.states.Bytes()+f.materials.Bytes(), fixtureOptions(samples))
 }
 
 // openAccum builds the fixture on the master, and once per mode with a plan of its own on the set.
@@ -68,7 +68,7 @@ func (r *run) openAccum(config string, samples int64, modes ...record.Mode) (t *
 			return t, err
 		}
 		side := accumSide{mode: mode}
-		if side.plan, err = planOf(set, r.options, mode, t.single.op(), samples); err != nil {
+		if side.plan, err = planOf(set, r.options, mode, t.single.op(samples), samples); err != nil {
 			return t, errors.Join(err, set.Close())
 		}
 		if len(t.sides) > 0 && samePlan(t.sides[0].plan, side.plan) {

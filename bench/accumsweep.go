@@ -63,7 +63,7 @@ func (t *accumTask) resize(samples int64) (err error) {
 	t.where = fmt.Sprintf("%s of %d samples", record.OperationAccumDirect, samples)
 	for i := range t.sides {
 		s := &t.sides[i]
-		if s.plan, err = planOf(t.sides[0].set.radio.(deviceSet), t.options, s.mode, t.single.op(), samples); err != nil {
+		if s.plan, err = planOf(t.sides[0].set.radio.(deviceSet), t.options, s.mode, t.single.op(samples), samples); err != nil {
 			return err
 		}
 	}

@@ -313,6 +313,14 @@ func (n need) bytes(rows int64) *big.Int {
 	return bits.Rsh(bits, 3)
 }
 
+// chunkOf is the most lanes of a launch without a budget.
+func chunkOf(in chunked.Input) int64 {
+	if in.Options.ChunkRays > 0 {
+		return min(in.Options.ChunkRays, chunked.MaxLaunchRows)
+	}
+	return chunked.MaxLaunchRows
+}
+
 // model is the memory model, in bits.
 func model(in chunked.Input, shards []chunked.Range, k int) need {
 	b := func(bytes ...int64) *big.Int {
@@ -328,17 +336,26 @@ func model(in chunked.Input, shards []chunked.Range, k int) need {
 		tape.SetInt64(op.TapeBits)
 	}
 	if op.Class == chunked.GridReduce {
-		sums := new(big.Int).Mul(b(g.Accumulator), big.NewInt(max(g.Copies, 1)))
-		n := need{fixed: new(big.Int), row: tape.Add(tape, b(op.Scratch)), resident: big.NewInt(1)}
+		launches := int64(0)
+		for _, s := range shards {
+			for n, at := s.Len(), int64(0); at < n; at += chunkOf(in) {
+				launches++
+			}
+		}
+		sums := new(big.Int).Mul(b(g.Cut), big.NewInt(max(min(launches-3, g.Cuts), 0)))
+		sums.Add(sums, b(g.Accumulator))
+		copies := new(big.Int).Mul(b(g.Copy), big.NewInt(max(g.Copies-1, 0)))
+		n := need{fixed: new(big.Int), row: tape, resident: big.NewInt(1)}
 		if op.In > 0 {
 			n.resident.SetInt64(3)
 		}
 		if k > 0 {
-			n.row.Add(n.row, b(op.In))
-			n.fixed.Add(sums, b(g.Replicated))
+			n.row.Add(n.row, b(op.In, op.Scratch))
+			n.fixed.Add(sums, b(g.Replicated)).Add(n.fixed, copies)
 			return n
 		}
-		n.fixed.Add(sums, b(g.ReadOut, g.Events))
+		n.fixed.Mul(b(op.Scratch), big.NewInt(in.Rows)).Add(n.fixed, copies)
+		n.fixed.Add(n.fixed, sums).Add(n.fixed, b(g.ReadOut, g.Events))
 		if shards[0].Len() < in.Rows {
 			n.fixed.Add(n.fixed, sums)
 		}

@@ -43,19 +43,19 @@ func (m *MemoryEstimate) bound(budget int64) int64 {
 // need nothing.
 func (in *Input) memory(p *Plan) []MemoryEstimate {
 	out := make([]MemoryEstimate, len(p.Devices))
-	remotes := false
+	remotes, sums := false, in.Op.accumulator(in.launches(p))
 	for k, s := range p.Shards {
 		switch {
 		case k == 0 || s.Len() == 0:
 		case in.Op.Class == GridReduce:
 			remotes = true
-			out[k] = in.gridRemote()
+			out[k] = in.gridRemote(sums)
 		default:
 			out[k] = MemoryEstimate{RowBits: 8 * (in.Op.Width() + in.Op.Scratch), Resident: RemoteSlots}
 		}
 	}
 	if in.Op.Class == GridReduce {
-		out[0] = in.gridMaster(remotes)
+		out[0] = in.gridMaster(sums, remotes)
 	} else {
 		out[0] = in.perRayMaster(p.RecordSlots)
 	}
@@ -75,33 +75,43 @@ func (in *Input) perRayMaster(slots int) MemoryEstimate {
 	return MemoryEstimate{Fixed: inBytes(in.Rows, record), RowBits: scratch, Resident: recordSlots(len(in.Devices))}
 }
 
-// gridMaster holds the sums, those of the remotes that are being added, the
-// finished grid and the slots of events.
-func (in *Input) gridMaster(remotes bool) MemoryEstimate {
-	sums := in.Op.sums()
+// launches is how many there are if no budget makes them more.
+func (in *Input) launches(p *Plan) (n int64) {
+	size := int64(MaxLaunchRows)
+	if in.Options.ChunkRays > 0 {
+		size = min(size, in.Options.ChunkRays)
+	}
+	for _, s := range p.Shards {
+		n += ceilDiv(s.Len(), size)
+	}
+	return n
+}
+
+// gridMaster holds the sums and their copies, those of a remote that are being
+// added, the finished grid, the slots of events and what every row sends back.
+func (in *Input) gridMaster(sums int64, remotes bool) MemoryEstimate {
 	if remotes {
 		sums *= 2
 	}
 	return MemoryEstimate{
-		Fixed: sums + in.Op.Grid.ReadOut + in.Op.Grid.Events, RowBits: in.laneBits(), Resident: in.gridResident(),
+		Fixed:   add(sums+in.Op.copies()+in.Op.Grid.ReadOut+in.Op.Grid.Events, inBytes(in.Rows, 8*in.Op.Scratch)),
+		RowBits: in.tapeBits(), Resident: in.gridResident(),
 	}
 }
 
-func (in *Input) gridRemote() MemoryEstimate {
+func (in *Input) gridRemote(sums int64) MemoryEstimate {
 	return MemoryEstimate{
-		Fixed:   in.Op.sums() + in.Op.Grid.Replicated,
-		RowBits: 8*in.Op.In + in.laneBits(), Resident: in.gridResident(),
+		Fixed:   sums + in.Op.copies() + in.Op.Grid.Replicated,
+		RowBits: 8*(in.Op.In+in.Op.Scratch) + in.tapeBits(), Resident: in.gridResident(),
 	}
 }
 
-// laneBits is the working memory of a lane, and its tape, which stays on the
-// device that ran the lane.
-func (in *Input) laneBits() int64 {
-	bits := 8 * in.Op.Scratch
+// tapeBits is the tape of a lane, which stays on the device that ran the lane.
+func (in *Input) tapeBits() int64 {
 	if in.Tape {
-		bits += in.Op.TapeBits
+		return in.Op.TapeBits
 	}
-	return bits
+	return 0
 }
 
 // gridResident is 1 for lanes, whose chunks follow each other in place, and

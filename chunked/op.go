@@ -72,17 +72,28 @@ type Op struct {
 // rows, in bytes.
 type Grid struct {
 	Accumulator int64 `json:"accumulator"`      // one copy of the sums
-	Copies      int64 `json:"copies,omitempty"` // private copies on each device; 0 means 1
+	Copies      int64 `json:"copies,omitempty"` // of the sums on each device, the one that is sent included; 0 means 1
+	Copy        int64 `json:"copy,omitempty"`   // each of the others
 	ReadOut     int64 `json:"read_out"`         // the finished grid, on the master
 	Events      int64 `json:"events,omitempty"` // slots of events, on the master
 	Replicated  int64 `json:"replicated"`       // inputs that each remote gets whole
+	// Cut is what every launch beyond three adds to one copy of the sums, Cuts times at most:
+	// for what launches divide between them. It is for operations without memory for each row,
+	// whose launches no budget makes more.
+	Cut  int64 `json:"cut,omitempty"`
+	Cuts int64 `json:"cuts,omitempty"`
 }
 
 // Width is what one remote row moves over the link, both ways.
 func (o Op) Width() int64 { return o.In + o.Wire }
 
-// sums is the memory of a device's accumulators.
-func (o Op) sums() int64 { return o.Grid.Accumulator * max(o.Grid.Copies, 1) }
+// accumulator is one copy of the sums of a call of so many launches.
+func (o Op) accumulator(launches int64) int64 {
+	return o.Grid.Accumulator + o.Grid.Cut*min(max(launches-3, 0), o.Grid.Cuts)
+}
+
+// copies is the memory of the other copies.
+func (o Op) copies() int64 { return o.Grid.Copy * max(o.Grid.Copies-1, 0) }
 
 // rows is what the rows are called.
 func (o Op) rows() string {
@@ -109,7 +120,8 @@ func (o Op) check(rows int64) error {
 	}{
 		{"In", o.In, maxBytes}, {"Wire", o.Wire, maxBytes}, {"Record", o.Record, maxBytes}, {"Scratch", o.Scratch, maxBytes},
 		{"TapeBits", o.TapeBits, maxBytes}, {"Block", o.Block, MaxRows}, {"MinLanes", o.MinLanes, MaxRows}, {"Grid.Accumulator", o.Grid.Accumulator, maxBytes},
-		{"Grid.Copies", o.Grid.Copies, maxCopies}, {"Grid.ReadOut", o.Grid.ReadOut, maxBytes},
+		{"Grid.Copies", o.Grid.Copies, maxCopies}, {"Grid.Copy", o.Grid.Copy, maxBytes},
+		{"Grid.Cut", o.Grid.Cut, maxBytes}, {"Grid.Cuts", o.Grid.Cuts, maxCopies}, {"Grid.ReadOut", o.Grid.ReadOut, maxBytes},
 		{"Grid.Events", o.Grid.Events, maxBytes}, {"Grid.Replicated", o.Grid.Replicated, maxBytes},
 	} {
 		if f.value < 0 || f.value > f.most {
@@ -123,6 +135,8 @@ func (o Op) check(rows int64) error {
 		return &OptionError{"Op.Block", "0: give the rows of one transmitter"}
 	case o.Class == SourceLane && rows%o.Block != 0:
 		return &OptionError{"Rows", fmt.Sprintf("%d: not a whole number of blocks of %d rows", rows, o.Block)}
+	case o.Grid.Cut != 0 && (o.In != 0 || o.Scratch != 0 || o.TapeBits != 0):
+		return &OptionError{"Op.Grid.Cut", fmt.Sprintf("%d for an operation with memory for each row", o.Grid.Cut)}
 	case o.Class != GridReduce && o.MinLanes != 0:
 		return &OptionError{"Op.MinLanes", fmt.Sprintf("%d for a %v operation: only grid_reduce operations have lanes", o.MinLanes, o.Class)}
 	case o.Class != GridReduce && o.Grid != Grid{}:

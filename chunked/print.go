@@ -75,7 +75,7 @@ func (p *Plan) traffic(k int) string {
 // sums says what a device of an accumulation reads and sends: the sums of all its private
 // copies are one.
 func (p *Plan) sums(k int) string {
-	text := fmt.Sprintf("sums of %d B", p.Op.Grid.Accumulator)
+	text := fmt.Sprintf("sums of %d B", p.Op.accumulator(int64(len(p.Chunks))))
 	if k > 0 {
 		text += " out"
 	}

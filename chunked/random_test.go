@@ -32,7 +32,10 @@ func randomInput(rng *rand.Rand) chunked.Input {
 	switch rng.IntN(8) {
 	case 0:
 		in.Op = direct(rng.Int64N(1000), rng.Int64N(1000))
-		in.Op.Scratch, in.Op.Grid.Copies, in.Hook = rng.Int64N(2), rng.Int64N(4), false
+		in.Op.Scratch, in.Op.Grid.Copies, in.Op.Grid.Copy, in.Hook = rng.Int64N(2), rng.Int64N(4), rng.Int64N(2000), false
+		if in.Op.Scratch == 0 {
+			in.Op.TapeBits, in.Op.Grid.Cut, in.Op.Grid.Cuts = 0, rng.Int64N(300), rng.Int64N(10)
+		}
 	case 1:
 		in.Op = reflections(rng.Int64N(1000))
 		in.Op.Scratch, in.Op.Grid.Events, in.Hook = rng.Int64N(2), 80*rng.Int64N(100), false
@@ -75,7 +78,7 @@ func budgetBeside(rng *rand.Rand, in chunked.Input) int64 {
 	if !in.Hook {
 		held = in.Rows * (op.Record + op.TapeBits/8)
 	}
-	held += 2*op.Grid.Accumulator*max(op.Grid.Copies, 1) + op.Grid.ReadOut + op.Grid.Events
+	held += 2*op.Grid.Accumulator + op.Grid.Copy*max(op.Grid.Copies-1, 0) + op.Grid.ReadOut + op.Grid.Events
 	row := 3*(op.In+op.Wire+op.Record+op.Scratch) + op.TapeBits/8
 	return max(1, held+row*(in.Rows/(1+rng.Int64N(10)))+rng.Int64N(3*row+2)-row)
 }

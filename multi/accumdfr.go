@@ -26,8 +26,8 @@ import (
 // a launch each. A mask adds two event operations. No wait, and no driver allocation once the
 // pools are warm.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrDirectOptions, opts ...scene.CallOption) (*scene.DfrAccum, error) {
-	o := dfrDirectOperation(grid.Cells(), tableBytes(states, opt.Materials), &opt)
-	return askGrid(ctx, s, o, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {
+	op := AccumDfrDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
+	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {
 		return m.PrepareAccumDfrDirect(ctx, states, grid, opt, opts...)
 	})
 }
@@ -35,11 +35,11 @@ func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, gr
 // AccumDfrCoherentDirect adds up the diffracted fields of all wedge states on a grid, as
 // scene.AccumDfrCoherentDirect does, with the pairs of state and cell divided among the
 // devices of the set, cell by cell. A cell whose states are on two devices is put together
-// on the master. All else is as for AccumDfrDirect, with 36 bytes per cell and by default at
-// least 2097152 lanes.
+// on the master. All else is as for AccumDfrDirect, with 36 bytes per cell, 292 more for each of up to 4096
+// cells with as many states or more, and by default at least 2097152 lanes.
 func (s *Scene) AccumDfrCoherentDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrCoherentOptions, opts ...scene.CallOption) (*scene.DfrCoherentAccum, error) {
-	o := dfrCoherentOperation(grid.Cells(), tableBytes(states, opt.Materials), opt.KeepWords)
-	return askGrid(ctx, s, o, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrCoherentAccum, *scene.GridCall, error) {
+	op := AccumDfrCoherentDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
+	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrCoherentAccum, *scene.GridCall, error) {
 		return m.PrepareAccumDfrCoherentDirect(ctx, states, grid, opt, opts...)
 	})
 }

@@ -8,32 +8,22 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// gridOperation describes an accumulation to the planner.
-type gridOperation struct {
-	key  string
-	grid chunked.Grid // without the private copies
-	cell int64        // bytes of a cell that launches divide, beside those of two of them
-	// lanes is the fewest of a remote that are worth dispatching by default, the
-	// accumulator that comes back included unless lanes are rays.
-	lanes int64
+// prepared describes a prepared call of op: what a remote row reads is what its columns hold, and
+// what it sends back beside the sums are the outputs.
+func prepared(op chunked.Op, call *scene.GridCall) chunked.Op {
+	in, out := call.Columns()
+	op.In, op.Scratch = rowBytes(in), widths(out)
+	op.Grid.Replicated += wholeBytes(in)
+	if op.Key == keyReflGrid {
+		return withReflCopies(op, call.Copies())
+	}
+	return op
 }
 
-// gridOp describes a prepared call: what a remote row reads is what its columns hold, and what
-// it sends back beside the sums are the outputs.
-func (s *Scene) gridOp(o gridOperation, call *scene.GridCall) chunked.Op {
-	in, out := call.Columns()
-	op := o.with(rowBytes(in), widths(out))
-	op.Grid.Replicated += wholeBytes(in)
-	cuts := int64(len(s.devices) - 1)
-	if size := s.opts.ChunkRays; size > 0 {
-		cuts += call.Lanes / size
-	}
-	op.Grid.Accumulator += o.cell * max(cuts-2, 0)
-	if o.key == keyDfrDirect { // whose accumulators also count what warps have taken of a pair
-		op.Grid.Accumulator = call.AccumulatorBytes()
-	}
-	if n := call.Copies(); n > 0 {
-		op.Grid.Copies = 1 + n
+// withReflCopies adds private copies of the sums.
+func withReflCopies(op chunked.Op, n int64) chunked.Op {
+	if n > 0 {
+		op.Grid.Copies, op.Grid.Copy = 1+n, op.Grid.ReadOut/reflCellBytes*reflSumBytes
 	}
 	return op
 }
@@ -45,22 +35,14 @@ func (s *Scene) withCopies(op chunked.Op, rows int64) (chunked.Op, error) {
 		return op, nil
 	}
 	n, err := s.master().scene.ReflGridCopies(rows, op.Grid.ReadOut/reflCellBytes)
-	if n > 0 {
-		op.Grid.Copies = 1 + n
-	}
-	return op, s.master().fail("planning", err)
-}
-
-// with describes a call with so many bytes of inputs and of outputs per row.
-func (o gridOperation) with(in, out int64) chunked.Op {
-	return chunked.Op{Key: o.key, Family: o.key, Class: chunked.GridReduce, In: in, Scratch: out, MinLanes: o.lanes, Grid: o.grid}
+	return withReflCopies(op, n), s.master().fail("planning", err)
 }
 
 // unallocated leaves the memory of a result to the time when there is a plan.
 var unallocated = []scene.CallOption{scene.Unallocated()}
 
 // askGrid prepares an accumulation on the master and runs it as planned.
-func askGrid[R any](ctx context.Context, s *Scene, o gridOperation, opts []scene.CallOption,
+func askGrid[R any](ctx context.Context, s *Scene, op chunked.Op, opts []scene.CallOption,
 	prepare func(master *scene.Scene, opts []scene.CallOption) (*R, *scene.GridCall, error)) (*R, error) {
 	done, err := s.beginReady(ctx)
 	if err != nil {
@@ -79,7 +61,7 @@ func askGrid[R any](ctx context.Context, s *Scene, o gridOperation, opts []scene
 	if err != nil {
 		return nil, err
 	}
-	op := s.gridOp(o, call)
+	op = prepared(op, call)
 	s.called(op, call.Lanes)
 	in := s.planInput(op, call.Lanes)
 	in.Begin, in.Hook = call.Begin, to != nil // which is refused

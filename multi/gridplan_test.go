@@ -14,7 +14,7 @@ import (
 // randomPlanInput is one of a few hundred calls, some of which no plan can serve.
 func randomPlanInput(rng *rand.Rand) chunked.Input {
 	in := chunked.Input{
-		Op: AccumDfrDirectOp(grid(1+rng.Int32N(2)), 0, scene.DfrDirectOptions{}), Begin: rng.Int64N(2), Rows: []int64{0, 100, 8 << 20}[rng.IntN(3)],
+		Op: AccumDfrDirectOp(grid(1+rng.Int32N(2)), 3, 0, scene.DfrDirectOptions{}), Begin: rng.Int64N(2), Rows: []int64{0, 100, 8 << 20}[rng.IntN(3)],
 		Devices: []int{0, 1, 2}[:1+rng.IntN(3)], Transport: chunked.Direct, Hook: rng.IntN(20) == 0,
 	}
 	in.Options.MinLanesPerDevice = rng.Int64N(2)
@@ -57,6 +57,22 @@ func TestMultiRememberedPlans(t *testing.T) {
 	}
 	require.Greater(t, hits, 500)
 	require.Positive(t, refused)
+}
+
+// Plans of more chunks than that take longer to run than to plan, and take no memory.
+func TestMultiLongPlansAreNotRemembered(t *testing.T) {
+	for chunks, kept := range map[int64]bool{rememberedChunks: true, rememberedChunks + 1: false} {
+		var p plans
+		in := chunked.Input{Op: AccumDfrDirectOp(grid(1), 1, 0, scene.DfrDirectOptions{}), Rows: chunks, Devices: []int{0}, Transport: chunked.Direct}
+		in.Options.ChunkRays = 1
+		first, err := p.build(&in)
+		require.NoError(t, err)
+		require.Len(t, first.Chunks, int(chunks))
+		second, err := p.build(&in)
+		require.NoError(t, err)
+		require.Equal(t, kept, first == second, "%d chunks", chunks)
+		require.Equal(t, kept, len(p.known) == 1)
+	}
 }
 
 // What a caller does to the plan that it was told does not matter to later calls.

@@ -25,8 +25,8 @@ const (
 // for AccumDfrDirect, with 68 bytes per cell, and with the Copy and Host transports copies
 // of the rays and of one byte per ray for wedge events.
 func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid scene.Grid, opt scene.ReflGridOptions, opts ...scene.CallOption) (*scene.ReflGrids, error) {
-	o := reflGridOperation(grid.Cells(), tableBytes(nil, opt.Materials), int64(opt.WedgeCapacity))
-	return askGrid(ctx, s, o, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.ReflGrids, *scene.GridCall, error) {
+	op := AccumulateReflectionsOp(grid, 0, tableBytes(nil, opt.Materials), opt)
+	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.ReflGrids, *scene.GridCall, error) {
 		return m.PrepareAccumulateReflections(ctx, rays, grid, opt, opts...)
 	})
 }
@@ -41,62 +41,66 @@ const (
 	rayLanes      = chunked.DefaultMinLanes
 )
 
-func dfrDirectOperation(cells, replicated int64, opt *scene.DfrDirectOptions) gridOperation {
-	o := gridOperation{key: keyDfrDirect, lanes: directLanes, grid: chunked.Grid{Accumulator: 48*cells + 48, ReadOut: 4 * cells, Replicated: replicated}}
-	if opt.KellerSamples > 0 {
-		o.lanes = kellerLanes + (o.grid.Accumulator+27)/28
-	}
-	return o
-}
-
-// dfrCoherentOperation has exact sums of every cell with words, and without them of those
-// that launches divide.
-func dfrCoherentOperation(cells, replicated int64, words bool) gridOperation {
-	o := gridOperation{key: keyDfrCoherent, lanes: coherentLanes, grid: chunked.Grid{Accumulator: 36*cells + 600, Replicated: replicated}, cell: 292}
-	if words {
-		o.grid.Accumulator, o.grid.ReadOut, o.cell = 300*cells, 24*cells, 0
-	}
-	return o
-}
-
-func reflGridOperation(cells, replicated, events int64) gridOperation {
-	return gridOperation{key: keyReflGrid, lanes: rayLanes, grid: chunked.Grid{
-		Accumulator: 68*cells + 8, ReadOut: reflCellBytes * cells, Replicated: replicated, Events: wedgeBytes * events,
-	}}
-}
-
 // Sizes of a cell of the grids, and of a wedge event.
 const (
 	reflCellBytes = 28
+	reflSumBytes  = 68
 	wedgeBytes    = 80
 )
 
-// AccumDfrDirectOp describes AccumDfrDirect to the planner. replicated is the bytes of the
-// inputs that every remote has whole: states, materials, mask. A call of at most 2048 pairs of
-// a state and a cell, or with Keller samples of as many states, has 4 bytes more for each in
-// its accumulators, which does not change how it is divided.
-func AccumDfrDirectOp(grid scene.Grid, replicated int64, opt scene.DfrDirectOptions) chunked.Op {
-	op := dfrDirectOperation(grid.Cells(), replicated, &opt).with(0, 0)
-	if n := scene.KellerCopies(opt.KellerSamples, grid); n > 0 {
-		op.Grid.Copies = 1 + n
-	}
-	return op
+// gridOp describes an accumulation with so many bytes of inputs and of outputs per row.
+func gridOp(key string, lanes, in, out int64, grid chunked.Grid) chunked.Op {
+	return chunked.Op{Key: key, Family: key, Class: chunked.GridReduce, In: in, Scratch: out, MinLanes: lanes, Grid: grid}
 }
 
-// AccumDfrCoherentDirectOp describes AccumDfrCoherentDirect without words and with at most
-// two divided cells to the planner; replicated is as for AccumDfrDirectOp.
-func AccumDfrCoherentDirectOp(grid scene.Grid, replicated int64) chunked.Op {
-	return dfrCoherentOperation(grid.Cells(), replicated, false).with(0, 0)
+// AccumDfrDirectOp describes AccumDfrDirect of so many states to the planner. replicated is the
+// bytes of the inputs that every remote has whole: states, materials, mask. The rows of its plan
+// are those of the window.
+func AccumDfrDirectOp(grid scene.Grid, states, replicated int64, opt scene.DfrDirectOptions) chunked.Op {
+	cells := grid.Cells()
+	bytes, copies := scene.DfrDirectMemory(states, grid, opt)
+	g := chunked.Grid{Accumulator: bytes + 8, ReadOut: 4 * cells, Replicated: replicated} // 8: a counter of the result
+	lanes := int64(directLanes)
+	if opt.KellerSamples > 0 {
+		lanes = kellerLanes + (48*cells+48+27)/28
+	}
+	if copies > 0 {
+		g.Copies, g.Copy = 1+copies, 48*cells
+	}
+	return gridOp(keyDfrDirect, lanes, 0, 0, g)
 }
+
+// AccumDfrCoherentDirectOp describes AccumDfrCoherentDirect of so many states to the planner;
+// the rest is as for AccumDfrDirectOp.
+func AccumDfrCoherentDirectOp(grid scene.Grid, states, replicated int64, opt scene.DfrCoherentOptions) chunked.Op {
+	bytes, cut := scene.DfrCoherentMemory(states, grid, opt)
+	g := chunked.Grid{Accumulator: bytes, Replicated: replicated}
+	if opt.KeepWords {
+		g.ReadOut = 24 * grid.Cells()
+	} else if cut > 0 { // two such cells are counted always
+		g.Accumulator += 600
+		if cut > 2 {
+			g.Cut, g.Cuts = scene.CutBytes, min(cut-2, mostCuts)
+		}
+	}
+	return gridOp(keyDfrCoherent, coherentLanes, 0, 0, g)
+}
+
+// mostCuts is more than plans have chunks.
+const mostCuts = 1 << 20
 
 // AccumulateReflectionsOp describes AccumulateReflections to the planner. rayBytes is 24,
 // plus 4 with TMax, 1 with Active, and 12 for each of a transmitter and a polarization per
 // ray. replicated is the bytes of the materials, and of a transmitter and polarization that
 // all rays share.
 func AccumulateReflectionsOp(grid scene.Grid, rayBytes, replicated int64, opt scene.ReflGridOptions) chunked.Op {
-	counts := int64(0)
+	cells, marks := grid.Cells(), int64(0)
+	g := chunked.Grid{Accumulator: reflSumBytes*cells + 8, ReadOut: reflCellBytes * cells, Replicated: replicated}
 	if opt.CollectWedges {
-		counts = 1
+		g.Events = wedgeBytes * int64(opt.WedgeCapacity)
+		if opt.MaxBounces > 0 {
+			marks = 1
+		}
 	}
-	return reflGridOperation(grid.Cells(), replicated, int64(opt.WedgeCapacity)).with(rayBytes, counts)
+	return gridOp(keyReflGrid, rayLanes, rayBytes, marks, g)
 }

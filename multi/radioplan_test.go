@@ -22,7 +22,7 @@ func TestRadioPlans(t *testing.T) {
 		}
 		return chunked.BuildPlan(in)
 	}
-	direct := AccumDfrDirectOp(grid(10), 0, scene.DfrDirectOptions{})
+	direct := AccumDfrDirectOp(grid(10), 0, 0, scene.DfrDirectOptions{})
 	_, err := plan(direct, 1024, 1, chunked.Options{MemoryBudget: 5247})
 	var short *chunked.BudgetError
 	require.ErrorAs(t, err, &short)
@@ -30,7 +30,7 @@ func TestRadioPlans(t *testing.T) {
 	p, err := plan(direct, 1024, 1, chunked.Options{MemoryBudget: 5248})
 	require.NoError(t, err)
 	require.Len(t, p.Chunks, 1)
-	p, err = plan(AccumDfrDirectOp(grid(10), 2*96+17, scene.DfrDirectOptions{}), 1024, 2, chunked.Options{MinLanesPerDevice: 1})
+	p, err = plan(AccumDfrDirectOp(grid(10), 0, 2*96+17, scene.DfrDirectOptions{}), 1024, 2, chunked.Options{MinLanesPerDevice: 1})
 	require.NoError(t, err)
 	require.Equal(t, []int64{10096, 5057}, []int64{p.PerDevice[0].Fixed, p.PerDevice[1].Fixed})
 	p, err = plan(direct, 1024, 1, chunked.Options{ChunkRays: 100})
@@ -38,7 +38,7 @@ func TestRadioPlans(t *testing.T) {
 	require.Len(t, p.Chunks, 11)
 	require.EqualValues(t, 24, p.Chunks[10].Len())
 
-	coherent := AccumDfrCoherentDirectOp(grid(10), 0)
+	coherent := AccumDfrCoherentDirectOp(grid(10), 2, 0, scene.DfrCoherentOptions{})
 	p, err = plan(coherent, 1024, 1, chunked.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 36*100+600, p.PerDevice[0].Fixed)
@@ -51,7 +51,7 @@ func TestRadioPlans(t *testing.T) {
 	p, err = plan(rays, 1<<22, 2, chunked.Options{MinLanesPerDevice: 262144})
 	require.NoError(t, err)
 	require.Equal(t, chunked.KindMaster, p.Kind)
-	events := AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{CollectWedges: true, WedgeCapacity: 10})
+	events := AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{CollectWedges: true, WedgeCapacity: 10, MaxBounces: 1})
 	require.EqualValues(t, 800, events.Grid.Events)
 	require.EqualValues(t, 1, events.Scratch)
 
@@ -67,9 +67,9 @@ func TestRadioPlans(t *testing.T) {
 		floor int64
 	}{
 		{direct, 2097152},
-		{AccumDfrDirectOp(grid(10), 0, scene.DfrDirectOptions{KellerSamples: 1}), 524288 + 174}, // 4848 bytes
+		{AccumDfrDirectOp(grid(10), 0, 0, scene.DfrDirectOptions{KellerSamples: 1}), 524288 + 174}, // 4848 bytes
 		{coherent, 2097152},
-		{AccumDfrCoherentDirectOp(grid(1000), 0), 2097152},
+		{AccumDfrCoherentDirectOp(grid(1000), 2, 0, scene.DfrCoherentOptions{}), 2097152},
 		{rays, 262144 + 2428572}, // 68000008 bytes
 		{AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{}), 262144 + 3},
 	} {

@@ -62,6 +62,14 @@ func tableBytes(states *scene.StateTable, materials *scene.MaterialTable) (n int
 	return n
 }
 
+// stateCount is how many states a call has, of which nil is refused later.
+func stateCount(states *scene.StateTable) int64 {
+	if states == nil {
+		return 0
+	}
+	return int64(states.Count())
+}
+
 // DfrStates makes wedge states of the edges of the committed scene, as scene.DfrStates does,
 // on the host.
 func (s *Scene) DfrStates(ctx context.Context, opt scene.DfrStateOptions) (*scene.DfrStates, *scene.DfrStateReport, error) {

@@ -98,7 +98,7 @@ func (s *Scene) prepareAccumDfr(states *StateTable, g Grid, o DfrDirectOptions, 
 	if err := checkMemory(s, op, "Active", o.Active); err != nil {
 		return nil, nil, err
 	}
-	q := &dfrQuery{states: states, grid: g, options: o, total: total, active: [1]RowColumn{rowColumn(o.Active, 0)}}
+	q := &dfrQuery{states: states, grid: g, options: o, total: total, lanes: count, active: [1]RowColumn{rowColumn(o.Active, 0)}}
 	if _, err := q.tables(s); err != nil {
 		return nil, nil, err
 	}

@@ -13,7 +13,8 @@ type dfrQuery struct {
 	states  *StateTable
 	grid    Grid
 	options DfrDirectOptions
-	total   int64 // lanes of the whole call
+	total   int64 // lanes without a window
+	lanes   int64 // lanes of the call
 	active  [1]RowColumn
 	to      *DfrAccum
 }
@@ -58,7 +59,7 @@ func (q *dfrQuery) copies() int64 {
 	if !q.azimuths() {
 		return 0
 	}
-	n := copiesFor(q.total, q.grid.Cells())
+	n := copiesFor(q.lanes, q.grid.Cells())
 	if n == 1 {
 		return 0
 	}

@@ -133,11 +133,15 @@ func (a *DfrAccum) memory() *block {
 	return &a.block
 }
 
-// chunkCounters is how many counters of chunks an accumulator has.
 func (t dfrTerms) chunkCounters() int64 {
-	pairs := int64(t.states.count)
-	if t.keller == 0 {
-		pairs *= t.grid.Cells()
+	return chunkCounters(int64(t.states.count), t.grid.Cells(), t.keller > 0)
+}
+
+// chunkCounters is how many counters of chunks an accumulator has.
+func chunkCounters(states, cells int64, azimuths bool) int64 {
+	pairs := states
+	if !azimuths {
+		pairs *= cells
 	}
 	if pairs <= chunkedPairs {
 		return pairs
@@ -147,11 +151,15 @@ func (t dfrTerms) chunkCounters() int64 {
 
 // sums is the part of an accumulator that lanes add to.
 func (t dfrTerms) sums() accumulatorSize {
-	return accumulatorSize{sums64: wordsPerSum*t.grid.Cells() + dfrTail}
+	return accumulatorSize{sums64: dfrSums(t.grid.Cells())}
 }
 
 func (t dfrTerms) accumulator() accumulatorSize {
-	a := t.sums()
-	a.sums64 += (t.chunkCounters() + 1) / 2
-	return a
+	return dfrAccumulator(t.grid.Cells(), t.chunkCounters())
 }
+
+func dfrAccumulator(cells, counters int64) accumulatorSize {
+	return accumulatorSize{sums64: dfrSums(cells) + (counters+1)/2}
+}
+
+func dfrSums(cells int64) int64 { return wordsPerSum*cells + dfrTail }

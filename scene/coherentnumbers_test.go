@@ -11,6 +11,7 @@ import (
 func TestBlocksOfCoherentCells(t *testing.T) {
 	for _, c := range []struct {
 		states, cells, group, shares, slots int64
+		first                               int64 // cell of the call
 	}{
 		{states: 1, cells: 1000, group: 21, shares: 1},
 		{states: 1000, cells: 1000, group: 4, shares: 1},
@@ -19,9 +20,12 @@ func TestBlocksOfCoherentCells(t *testing.T) {
 		{states: 9000, cells: 4096, group: 1, shares: 3, slots: 4096},
 		{states: 9000, cells: 4097, group: 1, shares: 1},
 		{states: 1 << 30, cells: 2, group: 1, shares: 1 << 16, slots: 2},
+		{first: 7, states: 4096, cells: 10, group: 1, shares: 2, slots: 10},
+		{first: 1, states: 9000, cells: 4096, group: 1, shares: 3, slots: 4096},
+		{first: 2, states: 9000, cells: 4097, group: 1, shares: 1},
 	} {
 		// The call begins and ends within a cell.
-		q := coherentQuery{states: c.states, begin: c.states / 2, end: c.states*c.cells - c.states/3, grid: Grid{Res0: 1 << 12, Res1: 2}}
+		q := coherentQuery{states: c.states, begin: c.first*c.states + c.states/2, end: c.states*(c.first+c.cells) - c.states/3, grid: Grid{Res0: 1 << 12, Res1: 2}}
 		group, shares := q.blocks(4000)
 		require.Equal(t, [2]int64{c.group, c.shares}, [2]int64{group, shares}, "%+v", c)
 		require.Equal(t, 36*c.slots, q.accumulator().sums64, "%+v", c)

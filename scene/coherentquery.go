@@ -32,6 +32,8 @@ const (
 	coherentComponents = 6
 	coherentCounters   = 3
 	coherentWords      = coherentComponents * wordsPerSum
+	// CutBytes is what a cell that launches divide adds to an accumulator.
+	CutBytes = 8*coherentWords + 4
 )
 
 func (q *coherentQuery) terms() coherentTerms {

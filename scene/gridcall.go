@@ -125,10 +125,36 @@ func (c *GridCall) Accumulator() cuda.Slice[uint8] { return c.acc }
 // Copies is how many accumulators one Accumulate may allocate for its own time.
 func (c *GridCall) Copies() int64 { return c.query.copies() }
 
-// KellerCopies is Copies of an AccumDfrDirect with so many Keller samples, without a call.
-func KellerCopies(samples int64, grid Grid) int64 {
-	q := dfrQuery{grid: grid, options: DfrDirectOptions{KellerSamples: samples}, total: samples}
-	return q.copies()
+// DfrDirectMemory is AccumulatorBytes and Copies of an AccumDfrDirect of so many states, without
+// a call. Options that a call refuses count as those of one that it does not.
+func DfrDirectMemory(states int64, grid Grid, o DfrDirectOptions) (accumulator, copies int64) {
+	q := dfrQuery{grid: grid, options: o}
+	total := o.DirectSamples + o.KellerSamples
+	_, n, err := o.Window.resolve("", total)
+	if err != nil {
+		n = total
+	}
+	if states > 0 {
+		q.lanes = n
+	}
+	return dfrAccumulator(grid.Cells(), chunkCounters(states, grid.Cells(), q.azimuths())).bytes(), q.copies()
+}
+
+// DfrCoherentMemory is AccumulatorBytes of an AccumDfrCoherentDirect of so many states, without
+// a call and before Cut. Cut adds CutBytes for each of the cells that launches divide, of which
+// there are at most so many.
+func DfrCoherentMemory(states int64, grid Grid, o DfrCoherentOptions) (accumulator, cut int64) {
+	q := coherentQuery{grid: grid, options: o, states: states}
+	total := states * grid.Cells()
+	begin, n, err := o.Window.resolve("", total)
+	if err != nil {
+		begin, n = 0, total
+	}
+	q.begin, q.end = begin, begin+n
+	if o.KeepWords || q.divides() {
+		return q.accumulator().bytes(), 0
+	}
+	return q.accumulator().bytes(), q.touched()
 }
 
 // Cut says at which lanes, in ascending order and beginning with Begin, calls of

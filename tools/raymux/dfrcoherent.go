@@ -46,7 +46,7 @@ func (p *program) dfrCoherent(ctx context.Context, args []string) error {
 		return err
 	}
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
-		op: multi.AccumDfrCoherentDirectOp(grid, h.replicated()), rows: rows, bytes: h.bytes(), whole: true,
+		op: multi.AccumDfrCoherentDirectOp(grid, h.count(), h.replicated(), scene.DfrCoherentOptions{}), rows: rows, bytes: h.bytes(), whole: true,
 		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.dfrCoherent(ctx, &f, h, grid, watch) },
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/multi"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tools/raymux/npy"
@@ -58,7 +59,7 @@ func (p *program) dfrDirect(ctx context.Context, args []string) error {
 		return err
 	}
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
-		op: multi.AccumDfrDirectOp(grid, h.replicated(), scene.DfrDirectOptions{KellerSamples: f.keller}), rows: f.lanes(h.count()), bytes: h.bytes(), whole: true,
+		op: f.op(grid, h), rows: f.lanes(h.count()), bytes: h.bytes(), whole: true,
 		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.dfrDirect(ctx, &f, h, grid, watch) },
 	})
 }
@@ -89,6 +90,13 @@ func (f *dfrDirectFlags) checkCoverage(states int64, grid scene.Grid) error {
 		err = usagef("-direct-samples: found %d; expected at least %d, for %d %s times %d cells", f.direct, pairs, states, plural(int(states), "state"), grid.Cells())
 	}
 	return err
+}
+
+// op describes the call to the planner.
+func (f *dfrDirectFlags) op(grid scene.Grid, h dfrTables) chunked.Op {
+	return multi.AccumDfrDirectOp(grid, h.count(), h.replicated(), scene.DfrDirectOptions{
+		DirectSamples: f.direct, KellerSamples: f.keller, Window: f.window,
+	})
 }
 
 // lanes is how many samples the call draws of so many states.
