@@ -42,8 +42,8 @@ func TestLoadManyFunctions(t *testing.T) {
 		}
 		return best
 	}
-	// Eight times the text takes eight times as long, not 64 times.
-	require.Less(t, float64(load(16000)), 25*float64(load(2000)))
+	// Eight times the text takes eight times as long, not 64 times. A busy machine is not fair to both.
+	require.Less(t, float64(load(16000)), 40*float64(load(2000)))
 }
 
 // A message repeats no more than the beginning of a word that has no end.
