@@ -25,10 +25,10 @@
 #                 cuda-forward ...        on LIST, with the last device of LIST current on the calling thread
 #                 cuda-reversed ...       on LIST in reverse, with the first one current
 #               refuse                    tests with devices that do not exist: they must fail, not skip
-#               bench, single             the benchmark on the set, and on the master alone
+#               bench, single             the benchmark on the set with its tables (fixed cost of a divided call, speed-up by batch
+#                                         size and scaling.svg, the drawing of it; sums on grids, and paths), and the rows of
+#                                         the master alone
 #               spread                    twenty runs of the rows in one process, on the set
-#               pair                      the tables of the set: fixed cost of a divided call, speed-up by batch size, and
-#                                         scaling.svg, the drawing of the latter; sums on grids, and paths
 #               studies                   the benchmark on the master, and its tables: batch sizes, scenes, builds, sums on
 #                                         grids, and paths
 #               launch                    the cost of a launch
@@ -54,7 +54,7 @@ mkdir -p "$out" || exit 2
 bin=$(cd "$bin" && pwd) || exit 2
 out=$(cd "$out" && pwd) || exit 2
 set_size=$(($(printf %s "$devices" | tr -cd , | wc -c) + 1))
-[ $# -gt 0 ] || set -- info $([ -x "$bin/loads" ] && echo loads) cuda scene multi refuse bench single $([ "$set_size" -lt 2 ] || echo spread pair) studies launch
+[ $# -gt 0 ] || set -- info $([ -x "$bin/loads" ] && echo loads) cuda scene multi refuse bench single $([ "$set_size" -lt 2 ] || echo spread) studies launch
 [ -n "$mesh" ] || [ ! -e "$bin/scan.ply" ] || mesh=$bin/scan.ply
 
 reversed=$(printf '%s\n' "$devices" | tr , '\n' | tac | paste -sd ,)
@@ -148,17 +148,18 @@ step() {
     cuda-forward | scene-forward | multi-forward) (forward "${1%-forward}") ;;
     cuda-reversed | scene-reversed | multi-reversed) reversed "${1%-reversed}" ;;
     refuse) refuse ;;
-    bench) "$bin/bench" --devices "$devices" --require-devices "$set_size" --json "$out/bench.json" --pin "$out/pins.json" ;;
+    bench)
+        local studies=(--accum-sweep --study dispatch,scaling,grids)
+        [ "$set_size" -gt 1 ] || studies=()
+        "$bin/bench" --devices "$devices" --require-devices "$set_size" "${studies[@]}" --json "$out/bench.json" --pin "$out/pins.json" || return
+        [ "$set_size" -lt 2 ] || "$bin/bench" plot "$out/bench.json" >"$out/scaling.svg"
+        ;;
     single)
         "$bin/bench" --devices "${devices%%,*}" --json "$out/bench_single.json" --pin "$out/pins_single.json" || return
         # The columns of one device and of the set have one digest.
         [ ! -e "$out/pins.json" ] || cmp "$out/pins.json" "$out/pins_single.json"
         ;;
     spread) "$bin/bench" --devices "$devices" --require-devices 2 --runs 20 --json "$out/bench_spread.json" ;;
-    pair)
-        "$bin/bench" --devices "$devices" --require-devices 2 --accum-sweep --study dispatch,scaling,grids --json "$out/bench_pair.json" || return
-        "$bin/bench" plot "$out/bench_pair.json" >"$out/scaling.svg"
-        ;;
     studies) "$bin/bench" --devices "${devices%%,*}" --accum-sweep --study batches,geometry,builds,grids ${mesh:+--mesh "$mesh"} --json "$out/bench_studies.json" ;;
     launch) launch ;;
     sanitize) sanitize | tee "$out/sanitize_table.txt" && grep -q ' ok, ' "$out/sanitize_table.txt" && ! grep -q FAILED "$out/sanitize_table.txt" ;;
@@ -173,7 +174,7 @@ summary() {
         printf '%d passed, %d failed, %d skipped' \
             "$(grep -c '^ *--- PASS' "$2")" "$(grep -c '^ *--- FAIL' "$2")" "$(grep -c '^ *--- SKIP' "$2")"
         ;;
-    bench | single | spread | pair | studies) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
+    bench | single | spread | studies) grep -e '^FAILED' -e '^all checks' "$2" | head -n 1 | cut -c 1-100 ;;
     launch) tr -d ' \n"' <"$2" | sed -n 's/.*scope_launch:{\([^}]*\)}.*/scope \1/p' | tr -d '\n' && sed -n 's/.*"scope_to_c": *\([0-9.]*\).*/ to C \1/p' "$2" ;;
     sanitize) printf '%d runs ok, %d failed' "$(grep -c ' ok, ' "$2")" "$(grep -c ' FAILED' "$2")" ;;
     refuse) printf '%d refused' "$(grep -c ' fails on devices ' "$2")" ;;
@@ -203,9 +204,8 @@ for name in $runs; do
     case $name in
     # The names of all passed tests are in the log.
     *-forward | *-reversed) grep -v -e '^=== ' -e '^ *--- PASS' "$log" | tail -n $lines | cut -c 1-200 ;;
-    bench | single) grep -v '^  ' "$log" | tail -n 60 | cut -c 1-250 ;; # without digests
+    bench | single) grep -v '^  ' "$log" | tail -n 120 | cut -c 1-250 ;; # without digests
     spread) grep -e '^spread' -e '^FAILED' -e '^all checks' "$log" | cut -c 1-200 ;;
-    pair) awk '/^study /{on = 1} on' "$log" | cut -c 1-200 ;;
     # Digests, and the time of every batch size, are in the log.
     studies) awk '/^study /{skip = /^study batches/} !skip && !/^  /' "$log" | cut -c 1-250 ;;
     sanitize) grep FAILED "$log" ;;

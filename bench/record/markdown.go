@@ -12,28 +12,70 @@ import (
 // DocsPath is the folder whose pages may show records, relative to the root of the repository.
 const DocsPath = "docs"
 
-// A page shows a record between these two lines; the first names its file, relative to the root.
+// A page shows a record between these two lines; the first names its file, relative to the root, and after a colon, if it does
+// not show all of it, what it shows: the rows, or studies by their names.
 const (
 	tableBegin = "<!-- record "
 	tableEnd   = "<!-- end of record -->"
+	rowsPart   = "rows"
 )
 
-// Markdown returns the rows of a record as a table, times in ms. A historical import is called what it is in the line
-// above the table.
+// Markdown returns the rows of a record and its studies as tables, times of rows in ms. A historical import is called what it is
+// in the line above the tables.
 func Markdown(r *Record) string {
 	var b strings.Builder
+	writeHead(&b, r)
+	writeRows(&b, r)
+	for _, s := range r.shown() {
+		writeStudy(&b, s)
+	}
+	return b.String()
+}
+
+// markdownOf is Markdown of some parts alone, in the order of the parts.
+func markdownOf(r *Record, parts []string) (string, error) {
+	var b strings.Builder
+	writeHead(&b, r)
+	for _, part := range parts {
+		if part == rowsPart {
+			writeRows(&b, r)
+			continue
+		}
+		i := slices.IndexFunc(r.shown(), func(s Study) bool { return s.ID == part })
+		if i < 0 {
+			return "", fmt.Errorf("%w: a page shows %q, which the record does not have", ErrEvidence, part)
+		}
+		writeStudy(&b, r.shown()[i])
+	}
+	return b.String(), nil
+}
+
+// shown are the studies that pages may show.
+func (r *Record) shown() []Study {
+	if r.Provenance.Kind != Live {
+		return nil
+	}
+	return r.Studies
+}
+
+// writeHead says what was measured when, and on what.
+func writeHead(b *strings.Builder, r *Record) {
 	if r.Provenance.Kind == Import {
-		fmt.Fprintf(&b, "Published on %s, transcribed; not a measurement of this software (%s).\n", r.Provenance.MeasuredAt, r.Software.Program)
+		fmt.Fprintf(b, "Published on %s, transcribed; not a measurement of this software (%s).\n", r.Provenance.MeasuredAt, r.Software.Program)
 	} else {
-		fmt.Fprintf(&b, "Measured on %s, revision %s.\n", r.Provenance.GeneratedAt, r.Software.Revision)
+		fmt.Fprintf(b, "Measured on %s, revision %s.\n", r.Provenance.GeneratedAt, r.Software.Revision)
 	}
 	var names []string
 	for _, d := range r.Machine.Devices {
 		names = append(names, d.Name)
 	}
-	n := len(names)
-	fmt.Fprintf(&b, "Devices: %s.\n\n", strings.Join(names, ", "))
-	fmt.Fprintf(&b, "| Configuration | Operation | Mode | Batch | 1 device, ms | %d devices, ms | Speedup | Dispatch | Weights |\n", n)
+	fmt.Fprintf(b, "Devices: %s.\n", strings.Join(names, ", "))
+}
+
+// writeRows adds the rows, and what was measured beside them on one device.
+func writeRows(b *strings.Builder, r *Record) {
+	n := len(r.Machine.Devices)
+	fmt.Fprintf(b, "\n| Configuration | Operation | Mode | Batch | 1 device, ms | %d devices, ms | Speedup | Dispatch | Weights |\n", n)
 	b.WriteString("|---|---|---|--:|--:|--:|--:|---|---|\n")
 	for _, name := range r.ConfigNames() {
 		for _, row := range r.Configs[name].Rows {
@@ -48,18 +90,12 @@ func Markdown(r *Record) string {
 				}
 				weights = strings.Join(list, ", ")
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %d %s | %s | %s | %s | %s | %s |\n", name, row.Operation, row.Mode,
+			fmt.Fprintf(b, "| %s | %s | %s | %d %s | %s | %s | %s | %s | %s |\n", name, row.Operation, row.Mode,
 				row.Batch.Count, row.Batch.Unit, milliseconds(row.Single.MinNS), several, speedup, row.Dispatch, weights)
 		}
 	}
-	writeTracers(&b, r)
-	writeBackends(&b, r)
-	if r.Provenance.Kind == Live {
-		for _, s := range r.Studies {
-			writeStudy(&b, s)
-		}
-	}
-	return b.String()
+	writeTracers(b, r)
+	writeBackends(b, r)
 }
 
 // writeTracers adds what the run measured side by side on one device, as ratios to OptiX alone.
@@ -177,11 +213,12 @@ func renderTables(root, page string) (string, error) {
 		if !found {
 			return b.String(), nil
 		}
-		name, rest, ok := strings.Cut(rest, " -->\n")
+		what, rest, ok := strings.Cut(rest, " -->\n")
 		_, after, closed := strings.Cut(rest, tableEnd)
 		if !ok || !closed {
 			return "", fmt.Errorf("%w: a record begins and does not end with %q", ErrEvidence, tableEnd)
 		}
+		name, parts, some := strings.Cut(what, ": ")
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return "", err
@@ -190,7 +227,13 @@ func renderTables(root, page string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
-		b.WriteString(tableBegin + name + " -->\n" + Markdown(r) + tableEnd)
+		tables := Markdown(r)
+		if some {
+			if tables, err = markdownOf(r, strings.Fields(parts)); err != nil {
+				return "", fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		b.WriteString(tableBegin + what + " -->\n" + tables + tableEnd)
 		page = after
 	}
 }

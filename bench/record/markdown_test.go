@@ -62,6 +62,34 @@ func TestMarkdownOfStudies(t *testing.T) {
 	require.Contains(t, Markdown(r), "\na: what it is.\n\n| scene | time, ms |\n|---|---|\n| city | 0.1235 |\n| grid | -- |\n| count | 1158500 |\n")
 }
 
+// A page may show some parts of a record, which has to have them.
+func TestMarkdownOfParts(t *testing.T) {
+	r := liveRecord()
+	for _, id := range []string{"a", "b", "c"} {
+		r.Studies = append(r.Studies, Study{ID: id, Description: "it", Columns: []StudyColumn{{"x", "-"}}, Rows: [][]any{{id + " has it"}}})
+	}
+	text, err := markdownOf(r, []string{"c", "a"})
+	require.NoError(t, err)
+	head, _, _ := strings.Cut(Markdown(r), "\n| Configuration")
+	require.Equal(t, head+"\nc: it.\n\n| x |\n|---|\n| c has it |\n\na: it.\n\n| x |\n|---|\n| a has it |\n", text)
+	text, err = markdownOf(r, []string{"rows", "a", "b", "c"})
+	require.NoError(t, err)
+	require.Equal(t, Markdown(r), text)
+	_, err = markdownOf(r, []string{"rows", "d"})
+	require.ErrorIs(t, err, ErrEvidence)
+	require.ErrorContains(t, err, `"d"`)
+
+	dir := repository(t)
+	page := filepath.Join(dir, DocsPath, "page.md")
+	const part = tableBegin + EvidencePath + "/historical_20260727.json: rows -->\n"
+	require.NoError(t, WriteAtomic(page, []byte(part+tableEnd+"\n")))
+	require.NoError(t, WriteTables(dir))
+	require.NoError(t, CheckTables(dir))
+	written, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(written), part+"Published on"))
+}
+
 func TestTables(t *testing.T) {
 	dir := repository(t)
 	page := filepath.Join(dir, DocsPath, "page.md")
