@@ -74,8 +74,11 @@ func writeHead(b *strings.Builder, r *Record) {
 
 // writeRows adds the rows, and what was measured beside them on one device.
 func writeRows(b *strings.Builder, r *Record) {
-	n := len(r.Machine.Devices)
-	fmt.Fprintf(b, "\n| Configuration | Operation | Mode | Batch | 1 device, ms | %d devices, ms | Speedup | Dispatch | Weights |\n", n)
+	set := "Several devices"
+	if n := len(r.Machine.Devices); n > 1 {
+		set = fmt.Sprintf("%d devices", n)
+	}
+	fmt.Fprintf(b, "\n| Configuration | Operation | Mode | Batch | 1 device, ms | %s, ms | Speedup | Dispatch | Weights |\n", set)
 	b.WriteString("|---|---|---|--:|--:|--:|--:|---|---|\n")
 	for _, name := range r.ConfigNames() {
 		for _, row := range r.Configs[name].Rows {
