@@ -28,7 +28,7 @@ type trial struct {
 	described record.Config // what the record says of the configuration so far
 	first     answers       // of the closest hits, which reflections begin with
 	repeated  []repeatable  // what a spread measures again
-	undo      []func() error
+	opened
 }
 
 // configuration runs one configuration: generate, build, time, check, record. Device memory is free again afterwards.
@@ -69,17 +69,7 @@ func firstOf(steps ...func() error) error {
 	return nil
 }
 
-// close releases everything in reverse order and gives cached memory back to the driver.
-func (s *trial) close() error {
-	var errs []error
-	for _, f := range slices.Backward(s.undo) {
-		errs = append(errs, f())
-	}
-	for _, c := range s.host.contexts {
-		errs = append(errs, c.Pool().Trim())
-	}
-	return errors.Join(errs...)
-}
+func (s *trial) close() error { return s.release(s.host.contexts...) }
 
 // generate makes the workload and compares its digests with the pinned ones.
 func (s *trial) generate() workload.Digests {
@@ -100,9 +90,6 @@ func (s *trial) generate() workload.Digests {
 
 // rowCount is the number of rows of the batch.
 func (s *trial) rowCount() int64 { return int64(s.rays.Len()) }
-
-// later registers the release of something, in reverse order.
-func (s *trial) later(f func() error) { s.undo = append(s.undo, f) }
 
 // open uploads the rays and builds the scene on the master, and the set once per mode with a plan of its own.
 func (s *trial) open() error {

@@ -47,7 +47,7 @@ type field struct {
 	plain  *scene.Scene // of single
 	set    *stage       // nil with one device
 	stream *cuda.Stream
-	undo   []func() error
+	opened
 }
 
 // openField builds the geometry. The operations trace with the tree of the library whatever the backend is.
@@ -86,20 +86,7 @@ func (r *run) openField(mesh scene.Mesh, media scene.Materials) (f *field, err e
 	return f, nil
 }
 
-func (f *field) later(undo func() error) { f.undo = append(f.undo, undo) }
-
-// close releases everything and gives the memory back to the driver.
-func (f *field) close() error {
-	var errs []error
-	for _, undo := range slices.Backward(f.undo) {
-		errs = append(errs, undo())
-	}
-	f.undo = nil
-	for _, c := range f.host.contexts {
-		errs = append(errs, c.Pool().Trim())
-	}
-	return errors.Join(errs...)
-}
+func (f *field) close() error { return f.release(f.host.contexts...) }
 
 // stages are the geometry on one device and, if there are several, on the set.
 func (f *field) stages() []*stage {

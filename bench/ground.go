@@ -19,7 +19,7 @@ type ground struct {
 	stream *cuda.Stream
 	cuda   *scene.Scene
 	optix  *scene.Scene // nil where there is none, or where OptiX is to be left alone
-	undo   []func() error
+	opened
 }
 
 // openGround builds the scenes. Dynamic ones can be refitted.
@@ -66,17 +66,7 @@ func (g *ground) scene(o scene.Options, dynamic bool) (*scene.Scene, error) {
 
 func (g *ground) master() *cuda.Context { return g.r.host.contexts[0] }
 
-func (g *ground) later(f func() error) { g.undo = append(g.undo, f) }
-
-// close releases everything and gives the memory back to the driver.
-func (g *ground) close() error {
-	var errs []error
-	for _, f := range slices.Backward(g.undo) {
-		errs = append(errs, f())
-	}
-	g.undo = nil
-	return errors.Join(append(errs, g.master().Pool().Trim())...)
-}
+func (g *ground) close() error { return g.release(g.master()) }
 
 // scenes are the scenes there are.
 func (g *ground) scenes() []*scene.Scene {
