@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/raymux/raymux/bench/record"
 	"github.com/raymux/raymux/chunked"
@@ -115,15 +114,13 @@ func (t *accumTask) fixtures() []*fixture {
 	return list
 }
 
-// time measures the fixtures, and then the sums with float atomics.
+// time measures the fixtures.
 func (t *accumTask) time() ([]samples, error) {
 	var variants []variant
 	for _, f := range t.fixtures() {
 		variants = append(variants, f.timed(t.samples))
 	}
-	variants = append(variants, t.inexact.timed(t.samples))
-	w := stopwatch{sync: idle(t.host.contexts), allocs: t.host.allocs.Load, now: time.Now}
-	times, err := w.measure(variants, t.warmup, t.repeat)
+	times, err := t.host.stopwatch(t.host.contexts).measure(variants, t.warmup, t.repeat)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +237,8 @@ func norm(g gridOf) float64 {
 func (t *accumTask) rows(times []samples) []record.Row {
 	row := record.Row{
 		Operation: record.OperationAccumDirect, Mode: record.Forced, Backend: t.backend,
-		Batch: record.Batch{Count: t.samples, Unit: record.UnitSamples}, Single: times[0].timing(), Columns: t.found.columns,
+		Batch:  record.Batch{Count: t.samples, Unit: record.UnitSamples},
+		Rounds: len(times[0].ns), Single: times[0].timing(), Columns: t.found.columns,
 	}
 	if len(t.sides) == 0 {
 		plan := wholePlan(t.host.devices[0], t.samples)
@@ -310,7 +308,7 @@ func (s *trial) accumulation() error {
 	rows := t.rows(times)
 	s.storeRows(rows)
 	t.report(rows)
-	if err := t.compareFloats(times); err != nil {
+	if err := t.compareFloats(times[0]); err != nil {
 		return fmt.Errorf("%s: %w", t.where, err)
 	}
 	s.repeated = append(s.repeated, t)

@@ -45,8 +45,11 @@ func (r *run) sweep() (err error) {
 		if err != nil {
 			return err
 		}
-		inexact := float64(slices.Min(times[len(times)-1].ns)) / 1e6
-		row := []any{float64(n), float64(slices.Min(times[0].ns)) / 1e6, nil, nil, nil, inexact, relative}
+		inexact, err := t.inexact.time(r, n)
+		if err != nil {
+			return err
+		}
+		row := []any{float64(n), float64(slices.Min(times[0].ns)) / 1e6, nil, nil, nil, inexact / 1e6, relative}
 		if len(t.sides) > 0 {
 			set := float64(slices.Min(times[1].ns))
 			row[2], row[3], row[4] = set/1e6, float64(slices.Min(times[0].ns))/set, float64(found.differ[1])

@@ -30,6 +30,11 @@ func benchmark(t *testing.T, status int, args ...string) (out, warnings string, 
 	if err == nil {
 		r, err = record.Decode(text)
 		require.NoError(t, err)
+		for _, c := range r.Configs {
+			for _, row := range c.Rows {
+				require.Equal(t, 1, row.Rounds, "calls of emulated devices are not repeated: %s %s", row.Operation, row.Mode)
+			}
+		}
 	}
 	return stdout.String(), stderr.String(), r
 }

@@ -18,10 +18,12 @@
 // # Timing
 //
 // One sample synchronises every device of the set, reads the monotonic clock, makes one call, synchronises every device
-// and reads again. Variants are interleaved: each round runs every variant once, and the one that starts rotates, so a
-// slow spell of the machine meets them all. The loop is locked to its thread, garbage is collected between rounds and
-// not inside a sample, and result buffers come from the pool; a driver allocation inside a sample after the warm-up is a
-// failed check. All samples are kept. Speedups compare minima.
+// and reads again. Variants are interleaved: each round runs every variant once, the one that starts rotates, and each
+// follows every other one equally often, so a slow spell of the machine and what a call leaves behind meet them all. A row
+// has as many rounds as --repeat says, and on GPUs more where its calls are short: until its samples add up to 60 ms, at most
+// 500, the same number for all its variants. The loop is locked to its thread, garbage is collected between rounds, once for 10
+// ms of samples, and not inside a sample, and result buffers come from the pool; a driver allocation inside a sample after the
+// warm-up is a failed check. All samples are kept. Speedups compare minima.
 //
 // # Checks
 //

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/raymux/raymux/bench/record"
 	"github.com/raymux/raymux/bench/workload"
@@ -198,8 +197,7 @@ func (f *field) time(c gridCase) ([]samples, error) {
 			return out.close, err
 		}})
 	}
-	w := stopwatch{sync: idle(f.host.contexts), allocs: f.host.allocs.Load, now: time.Now}
-	times, err := w.measure(variants, f.warmup, f.repeat)
+	times, err := f.host.stopwatch(f.host.contexts).measure(variants, f.warmup, f.repeat)
 	if err != nil {
 		return nil, err
 	}

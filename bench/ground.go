@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/raymux/raymux/bench/record"
 	"github.com/raymux/raymux/bench/workload"
@@ -140,7 +139,7 @@ func (g *ground) time(where string, ways []way, batch scene.Rays) (map[string]fl
 	for i, w := range ways {
 		variants[i] = variant{run: func() (func() error, error) { return w.run(batch) }}
 	}
-	times, err := g.stopwatch().measure(variants, g.r.warmup, g.r.repeat)
+	times, err := g.r.host.stopwatch(g.r.host.contexts[:1]).measure(variants, g.r.warmup, g.r.repeat)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
@@ -152,8 +151,4 @@ func (g *ground) time(where string, ways []way, batch scene.Rays) (map[string]fl
 		fastest[ways[i].name] = float64(slices.Min(t.ns))
 	}
 	return fastest, nil
-}
-
-func (g *ground) stopwatch() stopwatch {
-	return stopwatch{sync: idle(g.r.host.contexts[:1]), allocs: g.r.host.allocs.Load, now: time.Now}
 }

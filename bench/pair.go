@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/raymux/raymux/bench/record"
 	"github.com/raymux/raymux/bench/workload"
@@ -12,15 +11,12 @@ import (
 )
 
 // pairing is one configuration on the master alone and on the set with equal shares, for the studies of the set.
-type pairing struct {
-	*trial
-	warmup, rounds int
-}
+type pairing struct{ *trial }
 
 // openPairing builds the scenes and uploads so many rows.
 func (r *run) openPairing(config workload.Config, rows int) (p *pairing, err error) {
 	s := &trial{run: r, config: config, meshes: config.Meshes(), rays: config.Rays(rows)}
-	p = &pairing{trial: s, warmup: r.warmup, rounds: r.repeat}
+	p = &pairing{s}
 	if err := s.openMaster(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -36,7 +32,7 @@ func (p *pairing) time(op operation, rows int) (one, set samples, err error) {
 	if err != nil {
 		return one, set, err
 	}
-	times, err := p.stopwatch().measure([]variant{op.timed(p.single, batch), op.timed(p.forced, batch)}, p.warmup, p.rounds)
+	times, err := p.measure(op.timed(p.single, batch), op.timed(p.forced, batch))
 	if err != nil {
 		return one, set, fmt.Errorf("%s, %d rows: %w", op.name, rows, err)
 	}
@@ -50,15 +46,15 @@ func (p *pairing) search(op operation, rows int) (float64, error) {
 		return 0, err
 	}
 	v := variant{run: func() (func() error, error) { return op.search(p.single, batch) }}
-	times, err := p.stopwatch().measure([]variant{v}, p.warmup, p.rounds)
+	times, err := p.measure(v)
 	if err != nil {
 		return 0, err
 	}
 	return float64(slices.Min(times[0].ns)), nil
 }
 
-func (p *pairing) stopwatch() stopwatch {
-	return stopwatch{sync: idle(p.host.contexts), allocs: p.host.allocs.Load, now: time.Now}
+func (p *pairing) measure(variants ...variant) ([]samples, error) {
+	return p.host.stopwatch(p.host.contexts).measure(variants, p.warmup, p.repeat)
 }
 
 // search enqueues the search of an operation without the rest of it.
@@ -86,12 +82,6 @@ func (r *run) alone(study string) bool {
 // fewRows are the batches whose time is the cost of a call.
 var fewRows = []int{64, 4096}
 
-// Rounds of the study dispatch on GPUs: its differences are a few microseconds.
-const (
-	dispatchWarmup = 20
-	dispatchRounds = 300
-)
-
 // dispatchStudy times calls that have hardly any rows on one device and divided among the set: what is left is the cost of
 // dividing a call.
 func (r *run) dispatchStudy() (tables []record.Study, err error) {
@@ -114,8 +104,6 @@ func (r *run) dispatchStudy() (tables []record.Study, err error) {
 	sizes := fewRows
 	if r.host.driver.Emulated() {
 		sizes = fewRows[:1]
-	} else {
-		p.warmup, p.rounds = dispatchWarmup, dispatchRounds
 	}
 	table := record.Study{
 		ID: studyDispatch, SourceSection: "bench --study dispatch",

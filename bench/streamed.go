@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/raymux/raymux/bench/record"
 	"github.com/raymux/raymux/chunked"
@@ -71,8 +70,7 @@ func (s *streamedTask) time() ([]samples, error) {
 		s.op.timed(s.forced, s.batch),
 		{run: func() (func() error, error) { return func() error { return nil }, s.stream(multi.Offload(s.keep)) }},
 	}
-	w := stopwatch{sync: idle(s.host.contexts), allocs: s.host.allocs.Load, now: time.Now}
-	times, err := w.measure(variants, s.warmup, s.repeat)
+	times, err := s.host.stopwatch(s.host.contexts).measure(variants, s.warmup, s.repeat)
 	if err == nil && times[2].allocs > 0 {
 		s.fail(s.where, "%d driver allocations inside the samples; the slots must come from the pool", times[2].allocs)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"time"
 
 	"github.com/raymux/raymux/bench/record"
 	"github.com/raymux/raymux/bench/workload"
@@ -98,8 +97,7 @@ func (s *task) time() ([]samples, error) {
 	for _, c := range s.contenders {
 		variants = append(variants, c.variant)
 	}
-	w := stopwatch{sync: idle(s.host.contexts), allocs: s.host.allocs.Load, now: time.Now}
-	times, err := w.measure(variants, s.warmup, s.repeat)
+	times, err := s.host.stopwatch(s.host.contexts).measure(variants, s.warmup, s.repeat)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/raymux/raymux/bench/record"
+	"github.com/raymux/raymux/cuda"
 )
 
 // variant is one way to do the same work.
@@ -19,6 +20,24 @@ type stopwatch struct {
 	sync   func() error     // waits until every device of the set is idle
 	allocs func() uint64    // driver allocations so far, on all devices of the set
 	now    func() time.Time // monotonic
+	short  time.Duration    // rows whose samples together take less get more rounds than were asked for
+}
+
+// Bounds of the rounds of a row. The fastest of a few calls of microseconds is a matter of luck, and a collection costs more than
+// such calls, and makes the next one slow: there is one for so much time of samples.
+const (
+	shortTime   = 60 * time.Millisecond
+	mostRounds  = 500
+	collectTime = 10 * time.Millisecond
+)
+
+// stopwatch is that of calls on some of the devices. What emulated ones take says nothing, however often they are asked.
+func (h *host) stopwatch(contexts []*cuda.Context) stopwatch {
+	w := stopwatch{sync: idle(contexts), allocs: h.allocs.Load, now: time.Now}
+	if !h.driver.Emulated() {
+		w.short = shortTime
+	}
+	return w
 }
 
 // samples of one variant in nanoseconds, and what the pools did meanwhile.
@@ -27,31 +46,55 @@ type samples struct {
 	allocs uint64 // driver allocations inside samples after the first round
 }
 
-// measure runs every variant once a round, warmup rounds unrecorded and repeat rounds recorded. The variant that starts
-// rotates from round to round.
+// measure runs every variant once a round: warmup rounds unrecorded, and then repeat recorded ones, or as many more as the row is
+// short. The garbage collector runs between rounds and not inside a sample.
 func (w stopwatch) measure(variants []variant, warmup, repeat int) ([]samples, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	result := make([]samples, len(variants))
-	for round := range warmup + repeat {
-		if err := w.round(variants, round, round >= warmup, result); err != nil {
+	var recorded, uncollected time.Duration // samples
+	for round := 0; round < warmup+repeat || recorded < w.short && round < warmup+mostRounds; round++ {
+		if round == 0 || uncollected >= collectTime {
+			runtime.GC()
+			uncollected = 0
+		}
+		took, err := w.round(variants, round, round >= warmup, result)
+		if err != nil {
 			return nil, err
+		}
+		uncollected += took
+		if round >= warmup {
+			recorded += took
 		}
 	}
 	return result, nil
 }
 
-// round collects garbage and then keeps the collector off, so that no sample pays for the garbage of another.
-func (w stopwatch) round(variants []variant, round int, record bool, result []samples) error {
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+// place is which of n variants is the i-th of a round. The one that starts rotates, and within n rounds, 2n where n is odd, every
+// variant follows each of the others equally often (Williams' design): what one leaves behind, an idle device or a full cache,
+// meets them all.
+func place(n, round, i int) int {
+	step := (i + 1) / 2
+	if i%2 == 0 {
+		step = -step
+	}
+	if round/n%2 == 1 {
+		step = -step
+	}
+	return ((round+step)%n + n) % n
+}
+
+// round returns what its samples take together.
+func (w stopwatch) round(variants []variant, round int, record bool, result []samples) (took time.Duration, err error) {
 	for i := range variants {
-		at := (round + i) % len(variants)
+		at := place(len(variants), round, i)
 		before := w.allocs()
 		ns, err := w.sample(variants[at])
 		if err != nil {
-			return err
+			return 0, err
 		}
+		took += time.Duration(ns)
 		if !record {
 			continue
 		}
@@ -60,7 +103,7 @@ func (w stopwatch) round(variants []variant, round int, record bool, result []sa
 			result[at].allocs += w.allocs() - before
 		}
 	}
-	return nil
+	return took, nil
 }
 
 func (w stopwatch) sample(v variant) (int64, error) {

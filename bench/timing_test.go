@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -52,12 +53,103 @@ func TestMeasureInterleavesAndRotates(t *testing.T) {
 		order = append(order, entry)
 		require.Equal(t, []string{"sync", entry, "sync", "release " + entry}, f.log[i-1:i+3], "a sample is bounded by waits, and frees after the second")
 	}
-	require.Equal(t, []string{"a", "b", "c", "b", "c", "a", "c", "a", "b", "a", "b", "c"}, order)
+	require.Equal(t, []string{"a", "b", "c", "b", "c", "a", "c", "a", "b", "a", "c", "b"}, order)
 	for i, want := range []int64{10, 20, 30} { // the wait after the call counts, the release does not
 		require.Equal(t, []int64{want + 1000, want + 1000, want + 1000}, got[i].ns)
 		timing := got[i].timing()
 		require.Equal(t, want+1000, timing.MinNS)
 		require.Equal(t, int64(1), timing.ResolutionNS)
+	}
+}
+
+// Whatever a variant leaves behind, and whatever comes with a place in the round, meets every variant equally often.
+func TestRoundsAreFair(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		rounds := n * (1 + n%2)
+		at, after := map[[2]int]int{}, map[[2]int]int{}
+		for round := range rounds {
+			require.Equal(t, round%n, place(n, round, 0), "the variant that starts rotates")
+			for i := range n {
+				at[[2]int{i, place(n, round, i)}]++
+				if i > 0 {
+					after[[2]int{place(n, round, i-1), place(n, round, i)}]++
+				}
+			}
+		}
+		for first := range n {
+			for second := range n {
+				require.Equal(t, rounds/n, at[[2]int{first, second}], "%d variants: place %d has variant %d", n, first, second)
+				if first != second {
+					require.Equal(t, rounds/n, after[[2]int{first, second}], "%d variants: %d comes before %d", n, first, second)
+				}
+			}
+		}
+	}
+}
+
+// A row whose samples take little time goes on until they add up, with the same number of rounds for all of its variants.
+func TestShortCallsGetMoreRounds(t *testing.T) {
+	const us = time.Microsecond // which is what the waits of a sample take
+	for _, c := range []struct {
+		name           string
+		took           []time.Duration
+		warmup, repeat int
+		want           int
+	}{
+		{"alone", []time.Duration{299 * us}, 0, 7, 200},
+		{"the warm-up does not count", []time.Duration{299 * us}, 5, 7, 200},
+		{"three share the time", []time.Duration{99 * us, 199 * us, 299 * us}, 2, 7, 100},
+		{"the shortest calls", []time.Duration{0}, 2, 7, 500},
+		{"more were asked for", []time.Duration{0}, 2, 600, 600},
+		{"long calls", []time.Duration{100 * us, 30 * time.Millisecond}, 2, 3, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakeWatch{}
+			var variants []variant
+			for _, d := range c.took {
+				variants = append(variants, f.variant("a", d))
+			}
+			w := f.stopwatch()
+			w.short = shortTime
+			got, err := w.measure(variants, c.warmup, c.repeat)
+			require.NoError(t, err)
+			for _, s := range got {
+				require.Len(t, s.ns, c.want)
+			}
+		})
+	}
+}
+
+// The collector runs before the first round, and again when samples have taken ten milliseconds.
+func TestCollectionsAreBetweenRounds(t *testing.T) {
+	collections := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumGC
+	}
+	for _, c := range []struct {
+		took time.Duration
+		want uint32
+	}{
+		{99 * time.Microsecond, 3}, // before rounds 0, 50 and 100 of 101, of two samples of 100 microseconds each
+		{time.Second, 101},
+	} {
+		f := &fakeWatch{}
+		v := f.variant("a", c.took)
+		garbage := variant{run: func() (func() error, error) {
+			within := collections()
+			kept := make([][]byte, 64)
+			for i := range kept {
+				kept[i] = make([]byte, 1<<16)
+			}
+			require.Equal(t, within, collections(), "inside a sample")
+			return v.run()
+		}}
+		runtime.GC() // which ends one that has begun
+		before := collections()
+		_, err := f.stopwatch().measure([]variant{garbage, v}, 1, 100)
+		require.NoError(t, err)
+		require.Equal(t, c.want, collections()-before)
 	}
 }
 

@@ -57,6 +57,7 @@ func TestContenders(t *testing.T) {
 			for i, tracer := range list {
 				names = append(names, tracer.Name)
 				require.Len(t, tracer.Single.SamplesNS, 2)
+				require.Equal(t, 2, tracer.Rounds)
 				if tracer.DifferingWords != nil {
 					require.Equal(t, 1, i)
 					require.Zero(t, *tracer.DifferingWords)

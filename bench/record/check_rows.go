@@ -17,7 +17,7 @@ func (c *checker) config(name string, config Config) {
 	}
 	for i, t := range config.Tracers {
 		where := fmt.Sprintf("configs.%s.tracers[%d]", name, i)
-		c.timing(where+".single", t.Single)
+		c.timing(where+".single", t.Single, c.rounds(where, t.Rounds))
 		first := slices.IndexFunc(config.Tracers, func(other Tracer) bool { return other.Name == t.Name && other.Operation == t.Operation })
 		c.that(first == i, where+".name", "%q occurs twice", t.Name)
 	}
@@ -25,9 +25,10 @@ func (c *checker) config(name string, config Config) {
 
 func (c *checker) row(where string, row Row) {
 	n := len(c.r.Machine.Devices)
-	c.timing(where+".single", row.Single)
+	rounds := c.rounds(where, row.Rounds)
+	c.timing(where+".single", row.Single, rounds)
 	if row.Multi != nil {
-		c.timing(where+".multi", *row.Multi)
+		c.timing(where+".multi", *row.Multi, rounds)
 		c.speedup(where, row)
 	}
 	c.that((row.Multi != nil) == (n > 1), where+".multi", "present is %t with %d devices", row.Multi != nil, n)
@@ -62,10 +63,20 @@ func (c *checker) row(where string, row Row) {
 	c.columns(where, row)
 }
 
-func (c *checker) timing(where string, t Timing) {
+// rounds returns in how many rounds a row was timed: those that were asked for, unless it says how many it was.
+func (c *checker) rounds(where string, own int) int {
+	asked := c.r.Parameters.Repeat
+	if own == 0 {
+		return asked
+	}
+	c.that(own >= asked, where+".rounds", "is %d, at least %d were asked for", own, asked)
+	return own
+}
+
+func (c *checker) timing(where string, t Timing, rounds int) {
 	if c.live() {
 		c.that(t.ResolutionNS == 1, where+".resolution_ns", "a live time has resolution 1, not %d", t.ResolutionNS)
-		c.that(len(t.SamplesNS) == c.r.Parameters.Repeat, where+".samples_ns", "%d samples of %d rounds", len(t.SamplesNS), c.r.Parameters.Repeat)
+		c.that(len(t.SamplesNS) == rounds, where+".samples_ns", "%d samples of %d rounds", len(t.SamplesNS), rounds)
 	}
 	if len(t.SamplesNS) == 0 {
 		return

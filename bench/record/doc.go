@@ -10,6 +10,9 @@
 // import is transcribed from a publication, says so, and carries only what was published: fields that would have to be
 // guessed are absent, and the rules for it are the weaker ones that rounded numbers allow.
 //
+// A row has as many samples of each variant as its rounds, which are at least those that were asked for; the rows of older
+// records do not tell, and have exactly these.
+//
 // Times are integer nanoseconds. Every timing names its resolution: 1 for a live one, 10000 where the source printed
 // milliseconds with two decimals.
 package record

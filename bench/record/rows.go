@@ -61,6 +61,7 @@ type Row struct {
 	Mode          Mode           `json:"mode"`
 	Backend       string         `json:"backend,omitempty"` // cuda or optix
 	Batch         Batch          `json:"batch"`
+	Rounds        int            `json:"rounds,omitempty"` // samples of each variant; absent: Parameters.Repeat
 	Single        Timing         `json:"single"`
 	Multi         *Timing        `json:"multi,omitempty"`
 	TimingSource  string         `json:"timing_source,omitempty"` // absent: measured

@@ -67,6 +67,8 @@ func TestSchemaRefuses(t *testing.T) {
 		{"column digest of the wrong length", false, func(t *testing.T, r object) {
 			at(t, r, append(miniRow(0), "columns", 0)...)["sha256"] = "00"
 		}},
+		{"rounds 0", false, set(miniRow(0), "rounds", 0)},
+		{"import with rounds", true, set(lightRow(0), "rounds", 7)},
 		{"unknown operation", false, set(miniRow(0), "operation", "render")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

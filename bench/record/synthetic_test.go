@@ -12,11 +12,11 @@ import (
 func ptr[T any](v T) *T { return &v }
 
 // liveRecord returns a valid live record of two devices with one row of every mode that the rules treat differently.
-// Its numbers are chosen by hand: 8 rows, 3 timed rounds.
+// Its numbers are chosen by hand: 8 rows, 3 timed rounds, 4 of the streamed row and of tracers.
 func liveRecord() *Record {
 	digest := strings.Repeat("0123456789abcdef", 4)
-	timing := func(low, median, high int64) Timing {
-		return Timing{MinNS: low, MedianNS: &median, MaxNS: &high, SamplesNS: []int64{high, low, median}, ResolutionNS: 1}
+	timing := func(low, median, high int64, more ...int64) Timing {
+		return Timing{MinNS: low, MedianNS: &median, MaxNS: &high, SamplesNS: append([]int64{high, low, median}, more...), ResolutionNS: 1}
 	}
 	single, multi := timing(1000, 1100, 1500), timing(800, 900, 950)
 	row := func(mode Mode) Row {
@@ -46,6 +46,8 @@ func liveRecord() *Record {
 		ThroughputNS: []int64{100, 101}, ThroughputWeights: []float64{1, 1},
 	}
 	streamed := row(Streamed)
+	streamed.Rounds = 4
+	streamed.Single, streamed.Multi = timing(1000, 1100, 1500, 1100), ptr(timing(800, 900, 950, 900))
 	streamed.PeakMemory = &PeakMemory{
 		Status: StatusMeasured, MasterDevice: ptr(0), BaselineBytes: ptr(int64(10)), StreamedBytes: ptr(int64(20)),
 		ConcatenatedMultiBytes: ptr(int64(30)), ConcatenatedSingleBytes: ptr(int64(30)),
@@ -83,6 +85,10 @@ func liveRecord() *Record {
 			Geometry: &Geometry{Kind: "grid_and_cloud", Vertices: 6, Triangles: 2, VerticesSHA256: digest, FacesSHA256: digest},
 			Rays:     &Rays{Count: 8, OriginsSHA256: digest, DirectionsSHA256: digest},
 			Rows:     []Row{forced, calibrated, accum, streamed},
+			Tracers: []Tracer{
+				{Name: "cuda", Rounds: 4, Single: streamed.Single},
+				{Name: "optix", Rounds: 4, Single: streamed.Single, DifferingWords: ptr(int64(1))},
+			},
 		}},
 		Checks: &Checks{Passed: true, Failures: []string{}},
 	}

@@ -130,7 +130,7 @@ type DeviceUsage struct {
 type Parameters struct {
 	SelectedConfigs    []string `json:"selected_configs"`
 	Warmup             int      `json:"warmup"`
-	Repeat             int      `json:"repeat"`
+	Repeat             int      `json:"repeat"`              // the fewest rounds of a row
 	CalibrationRows    *int64   `json:"calibration_rows"`    // null where no row was calibrated
 	CalibrationRepeats *int     `json:"calibration_repeats"` // likewise
 	AccumOnly          bool     `json:"accum_only"`
@@ -161,6 +161,7 @@ const TracerBare = "optix_bare"
 type Tracer struct {
 	Operation string `json:"operation,omitempty"` // absent: intersect
 	Name      string `json:"name"`                // cuda, optix or optix_bare
+	Rounds    int    `json:"rounds,omitempty"`    // as in Row
 	Single    Timing `json:"single"`
 	// DifferingWords counts the values of the result that differ from those of the first tracer: rays that meet an edge
 	// may name another triangle.
