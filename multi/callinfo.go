@@ -172,12 +172,12 @@ func (s *Scene) openTimes() []*recorder {
 	return slices.Collect(maps.Keys(s.timed.open))
 }
 
-// record prepares to fill info for a call.
+// record prepares to fill info for a call, with a copy of the plan, which serves other calls, too.
 func (s *Scene) record(info *CallInfo, plan *chunked.Plan) *recorder {
 	if info == nil {
 		return nil
 	}
-	*info = CallInfo{Timing: info.Timing, Plan: *plan}
+	*info = CallInfo{Timing: info.Timing, Plan: plan.Clone()}
 	if !info.Timing {
 		return nil
 	}

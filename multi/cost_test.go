@@ -72,6 +72,64 @@ func TestMultiStreamDriverCalls(t *testing.T) {
 	}, trace.Counts())
 }
 
+// A batch that the master answers alone makes the driver calls of the plain scene, and allocates what that does: its plan
+// is the one of the call before.
+func TestMultiSceneMasterAloneIsPlain(t *testing.T) {
+	rig, trace := traced(t, 2)
+	s := quick(t, rig.Driver, ordinals(rig, 2), Options{})
+	build(t, s, soup(rngOf(96), 30))
+	rays, free := batch{o: make([]float32, 90), d: make([]float32, 90)}.rays(t, s.Stream())
+	defer free()
+	call := func(s interface {
+		Intersect(context.Context, scene.Rays, scene.Flags, ...scene.CallOption) (*scene.Hits, error)
+	}) {
+		h, err := s.Intersect(bg, rays, scene.All)
+		if err == nil {
+			err = h.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cost := func(f func()) (map[string]int64, float64) {
+		f()
+		trace.Reset()
+		f()
+		counts := trace.Counts()
+		return counts, testing.AllocsPerRun(20, f)
+	}
+	plainCalls, plain := cost(func() { call(s.Master()) })
+	calls, allocs := cost(func() { call(s) })
+	require.Equal(t, plainCalls, calls)
+	require.LessOrEqual(t, allocs, plain+1) // the count itself may be off by one
+}
+
+// Calls that alternate, of which some are streamed, each run the plan that Plan tells, whatever callers do to what they are
+// told.
+func TestMultiSceneToldPlansAreCopies(t *testing.T) {
+	s := newStreaming(t, 2, 0)
+	hook := Offload(func(context.Context, int64, offload.Chunk[*scene.Hits]) error { return nil })
+	for range 2 {
+		for _, streamed := range []bool{false, true} {
+			var info CallInfo
+			opts := []scene.CallOption{Info(&info)}
+			plan := s.Plan
+			if streamed {
+				opts, plan = append(opts, hook), s.PlanStream
+			}
+			want, err := plan(IntersectOp(scene.All, 24), 33)
+			require.NoError(t, err)
+			h, err := s.Intersect(bg, s.rays, scene.All, opts...)
+			require.NoError(t, err)
+			require.NoError(t, h.Close())
+			require.Equal(t, want, info.Plan, "streamed: %t", streamed)
+			clear(info.Plan.Chunks)
+			clear(info.Plan.Shards)
+			clear(info.Plan.PerDevice)
+		}
+	}
+}
+
 func BenchmarkPlan(b *testing.B) {
 	rig, _ := traced(b, 2)
 	s := quick(b, rig.Driver, ordinals(rig, 2), Options{})

@@ -27,6 +27,14 @@ func (s *Scene) PlanStream(op chunked.Op, n int64) (chunked.Plan, error) {
 	return chunked.BuildPlan(in)
 }
 
+// withUnallocated is opts with the option that leaves the memory of a result to the time when there is a plan.
+func withUnallocated(opts []scene.CallOption) []scene.CallOption {
+	if len(opts) == 0 {
+		return unallocated
+	}
+	return append(opts[:len(opts):len(opts)], unallocated...)
+}
+
 // ask prepares a query on the master and runs it as planned.
 func ask[R any](ctx context.Context, s *Scene, o operation, opts []scene.CallOption,
 	prepare func(master *scene.Scene, opts []scene.CallOption) (*R, *scene.Call, error)) (*R, error) {
@@ -36,7 +44,7 @@ func ask[R any](ctx context.Context, s *Scene, o operation, opts []scene.CallOpt
 	}
 	defer done()
 	// A plan that is refused allocates nothing, and a streamed call has no result.
-	r, call, err := prepare(s.master().scene, append(opts[:len(opts):len(opts)], scene.Unallocated()))
+	r, call, err := prepare(s.master().scene, withUnallocated(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -52,21 +60,22 @@ func ask[R any](ctx context.Context, s *Scene, o operation, opts []scene.CallOpt
 		}
 		return nil, s.deliver(ctx, call, op, to, info)
 	}
-	plan, err := s.Plan(op, call.Rows)
+	in := s.planInput(op, call.Rows)
+	plan, err := s.plans.build(&in)
 	if err != nil {
 		return nil, err
 	}
-	begin, rec := time.Now(), s.record(info, &plan)
+	begin, rec := time.Now(), s.record(info, plan)
 	if err := call.Allocate(); err != nil {
 		return nil, s.master().fail("allocating the result", err)
 	}
 	if plan.Kind.Whole() {
 		err = rec.whole(call.Stream).end(call.Run()) // which abandons
-	} else if err = s.execute(ctx, call, &plan, nil, rec); err != nil {
+	} else if err = s.execute(ctx, call, plan, nil, rec); err != nil {
 		err = attach(err, call.Abandon())
 	}
 	if info != nil {
-		info.fill(call, &plan, false, time.Since(begin))
+		info.fill(call, plan, false, time.Since(begin))
 	}
 	if err != nil {
 		return nil, err
@@ -79,17 +88,19 @@ func (s *Scene) deliver(ctx context.Context, call *scene.Call, op chunked.Op, to
 	if err := to.check(call); err != nil {
 		return err
 	}
-	plan, err := s.PlanStream(op, call.Rows)
+	in := s.planInput(op, call.Rows)
+	in.Hook = true
+	plan, err := s.plans.build(&in)
 	if err != nil {
 		return err
 	}
-	begin, rec := time.Now(), s.record(info, &plan)
+	begin, rec := time.Now(), s.record(info, plan)
 	if len(plan.Chunks) > 0 {
 		hook := &delivery{to: to, turn: &s.turn, account: offload.Account{Op: op.Key}}
-		err = s.execute(ctx, call, &plan, hook, rec)
+		err = s.execute(ctx, call, plan, hook, rec)
 	}
 	if info != nil {
-		info.fill(call, &plan, true, time.Since(begin))
+		info.fill(call, plan, true, time.Since(begin))
 	}
 	return err
 }

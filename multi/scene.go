@@ -37,7 +37,7 @@ type Scene struct {
 	}
 
 	split    splits // weights that calibrations chose
-	plans    plans  // of accumulations
+	plans    plans  // of the last calls
 	grid     gridExecution
 	turn     turn
 	closed   atomic.Bool
