@@ -71,6 +71,11 @@ func (x *execution) run() (err error) {
 			return err
 		}
 	}
+	if x.fills() {
+		if err := m.fail("filling rows of remotes", x.fill()); err != nil {
+			return err
+		}
+	}
 	if err := x.call.Stream.Record(m.entry); err != nil {
 		return m.fail("recording the entry event", err)
 	}
@@ -366,8 +371,17 @@ func (x *execution) searchInPlace(l *lane, st *cuda.Stream, c chunked.Chunk) err
 	call, begin := x.target(c)
 	in, out := call.Columns()
 	mark := x.info.begin(c, traverse, st)
-	call.Abreast = l.abreast(x.plan.Transport, c)
+	call.Abreast, call.Filled = l.abreast(x.plan.Transport, c), c.Position > 0 && x.fills()
 	return mark.end(call.Search(l.r.scene, st, in, out, begin, c.Len()))
+}
+
+// fills reports whether the master fills rows of remotes, which are then searched in the result.
+func (x *execution) fills() bool { return x.plan.Transport == chunked.Direct && x.hook == nil }
+
+// fill enqueues it. The rows of the master are the first.
+func (x *execution) fill() error {
+	begin := x.plan.Shards[0].End
+	return x.call.Fill(begin, x.plan.Begin+x.plan.Rows-begin)
 }
 
 // waitConsumed holds st up until the hook has the chunk whose place c takes.

@@ -32,6 +32,8 @@ type dfrPathsParams struct {
 	States           uint32
 	PolarizationStep uint32
 	BlockRows        uint32
+	Filled           uint32
+	Unused           uint32
 }
 
 type dfrIdsParams struct {

@@ -2,6 +2,7 @@ package scene
 
 import (
 	"context"
+	"math"
 
 	"github.com/raymux/raymux/cuda"
 )
@@ -22,6 +23,9 @@ var (
 	dfrPathWidths = [...]int{1, 4, 24, 12}
 	dfrPathLayout = append(dfrPathWidths[:], 4, 4, 4)
 )
+
+// inertPath is what rows without a path hold behind the status.
+var inertPath = [len(dfrPathWidths) - 1]uint32{math.Float32bits(float32(math.Inf(1))), 0, 0}
 
 // dfrPathsQuery is a call of TraceDfrPaths. Its rows are known by their numbers: the
 // search computes all of a row but its ids, which finalize writes, and Compact moves the
@@ -96,6 +100,9 @@ func (q *dfrPathsQuery) search(on *Scene, at site, st *cuda.Stream, in, out []Ro
 		Status: out[0].Data.Addr(), Delay: out[1].Data.Addr(), Field: out[2].Data.Addr(), Point: out[3].Data.Addr(),
 		First: q.first, Receivers: q.receivers, States: q.used, PolarizationStep: q.polarizationStep,
 	}
+	if at.filled {
+		p.Filled = 1
+	}
 	if p.Lanes, err = q.lanes.on(on, x); err != nil {
 		return err
 	}
@@ -107,6 +114,20 @@ func (q *dfrPathsQuery) search(on *Scene, at site, st *cuda.Stream, in, out []Ro
 		p.RowBegin, p.Count, p.BlockRows = begin, count, uint32(rows)
 		return x.launchTracing(at.Scope, st, k.trace, (count+rows-1)/rows, cuda.ParamBytes(&p))
 	})
+}
+
+// fill is part of filler.
+func (q *dfrPathsQuery) fill(st *cuda.Stream, begin, count int64) error {
+	for i, v := range inertPath {
+		rows, err := q.out[1+i].rows(begin, count)
+		if err == nil {
+			err = cuda.Fill32(st, rows.Data, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (q *dfrPathsQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error {

@@ -98,10 +98,12 @@ type query interface {
 	finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error
 }
 
-// site is where a search is enqueued, and on what part of its device, as Call.Abreast says.
+// site is where a search is enqueued, on what part of its device, as Call.Abreast says, and
+// what its outputs hold, as Call.Filled does.
 type site struct {
 	cuda.Scope
 	abreast int64
+	filled  bool
 }
 
 // finisher is a query with something left to do when all of its rows are finalized, such
@@ -117,6 +119,13 @@ type marker interface {
 	sweeps(s *Scene) bool
 	mark(s *Scene, st *cuda.Stream) error
 	marked() bool
+}
+
+// filler is a query most of whose rows come to nothing, and then hold the same values in all
+// outputs but the first. fill enqueues these values on st, the stream of the caller; a search
+// of filled outputs stores no others of such a row than the first.
+type filler interface {
+	fill(st *cuda.Stream, begin, count int64) error
 }
 
 // tailed is a query whose result has values that belong to no row: so many bytes, which
@@ -149,6 +158,8 @@ type Call struct {
 	// Abreast is of how many equal parts of a device the next search gets one, because others
 	// run at the same time; 0 for all of it.
 	Abreast int64
+	// Filled says that the outputs of the next Search were filled, by Fill.
+	Filled bool
 
 	scene *Scene
 	op    string
@@ -332,22 +343,35 @@ func (c *Call) Marked() bool {
 	return ok && m.marked()
 }
 
+// Fill enqueues on the caller's stream what rows [begin, begin+count) hold that come to nothing,
+// as far as that is known before they are searched, so that a search behind it, with Filled set,
+// has less to store: for outputs on the other side of a link. Most operations know nothing.
+func (c *Call) Fill(begin, count int64) error {
+	f, ok := c.query.(filler)
+	if !ok {
+		return nil
+	}
+	return c.scene.enqueueRows("Fill", c.Stream, c.Rows, begin, count, func(cuda.Scope) error {
+		return f.fill(c.Stream, begin, count)
+	})
+}
+
 // Search enqueues on st, a stream of on's device, the search of rows [begin,
 // begin+count) by a scene with the geometry of the call's. in and out are Columns,
 // or copies of them on another device in the same order; absent columns stay
 // absent. They may be on any device whose memory that of on may access, which is not
 // checked.
 func (c *Call) Search(on *Scene, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
-	return c.search(c.query, on, st, in, out, begin, count)
+	return c.search(c.query, on, st, in, out, begin, count, c.Filled)
 }
 
 // SearchPart is Search for rows [first, first+count) with columns that hold no other rows:
-// their row 0 is row first of the call.
+// their row 0 is row first of the call. They are not filled.
 func (c *Call) SearchPart(on *Scene, st *cuda.Stream, in, out []RowColumn, first, count int64) error {
-	return c.search(startingAt(c.query, first), on, st, in, out, 0, count)
+	return c.search(startingAt(c.query, first), on, st, in, out, 0, count, false)
 }
 
-func (c *Call) search(q query, on *Scene, st *cuda.Stream, in, out []RowColumn, begin, count int64) error {
+func (c *Call) search(q query, on *Scene, st *cuda.Stream, in, out []RowColumn, begin, count int64, filled bool) error {
 	rows := c.Rows
 	for _, columns := range [...][]RowColumn{in, out} {
 		for _, col := range columns {
@@ -357,7 +381,7 @@ func (c *Call) search(q query, on *Scene, st *cuda.Stream, in, out []RowColumn, 
 		}
 	}
 	return on.enqueueRows("Search", st, rows, begin, count, func(sc cuda.Scope) error {
-		return q.search(on, site{sc, c.Abreast}, st, in, out, begin, count)
+		return q.search(on, site{sc, c.Abreast, filled}, st, in, out, begin, count)
 	})
 }
 

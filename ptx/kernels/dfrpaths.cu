@@ -14,14 +14,16 @@ struct DfrPathsParams {
     const u8* active;          // of each state
     u8* status;
     float* delay;
-    float* field; // [rows, 6]
-    float* point; // [rows, 3]
-    i64 first;    // number of row 0 of the columns
+    float2* field; // [rows, 3]
+    float* point;  // [rows, 3]
+    i64 first;     // number of row 0 of the columns
     i64 row_begin;
     i64 count;
     u32 receivers, states;
     u32 polarization_step; // 3: one for every transmitter
     u32 block_rows;        // rows of a block
+    u32 filled;            // the columns hold all of a row without a path but its status
+    u32 unused;
 };
 
 // What the number of a row, which is below 2^31, says.
@@ -60,11 +62,14 @@ struct RowsOfPaths {
         const i64 row = first + lane;
         const bool valid = status == LANE_VALID;
         p.status[row] = (u8)status;
+        if (!valid && p.filled) {
+            return;
+        }
         p.delay[row] = valid ? out.delay : f32_inf();
         store3(p.point, row, valid ? out.point : f32x3{0.0f, 0.0f, 0.0f});
 #pragma unroll
-        for (u32 k = 0; k < 6; k++) {
-            p.field[6 * row + k] = valid ? out.field[k] : 0.0f;
+        for (u32 k = 0; k < 3; k++) {
+            p.field[3 * row + k] = valid ? float2{out.field[2 * k], out.field[2 * k + 1]} : float2{0.0f, 0.0f};
         }
     }
 
