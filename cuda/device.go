@@ -111,3 +111,20 @@ func (d *Device) CanAccessPeer(peer *Device) (bool, error) {
 	}
 	return ok, nil
 }
+
+// PeerAtomics reports whether the driver says that atomic operations of kernels of d on the
+// memory of peer are those of one device, for all widths. Cost: one driver call, none when
+// both are the same device.
+func (d *Device) PeerAtomics(peer *Device) (bool, error) {
+	if peer == nil || peer.drv != d.drv {
+		return false, badArg("Device.PeerAtomics", "peer", "is not a device of the same driver")
+	}
+	if peer == d {
+		return true, nil
+	}
+	v, r := d.drv.api.DeviceGetP2PAttribute(cuapi.P2PNativeAtomicSupported, d.h, peer.h)
+	if r != cuapi.Success {
+		return false, newError("cuDeviceGetP2PAttribute", r, d.ordinal, "peer device "+strconv.Itoa(peer.ordinal))
+	}
+	return v != 0, nil
+}

@@ -13,18 +13,24 @@ import (
 // device, whatever the weights, the chunks and the transport.
 //
 // It runs on the master alone when a remote would get fewer lanes than
-// Options.MinLanesPerDevice, by default 2097152, or for Keller samples 524288 and one for
+// Options.MinLanesPerDevice, by default 1048576, or for Keller samples 524288 and one for
 // every 28 bytes of the accumulator. Offload is refused: the result is one grid. The call returns
 // when the work is enqueued on the caller's stream.
 //
 // Cost, for accumulators of up to 256 KiB, or 5460 cells, with the Direct transport and
 // without a budget: the launches of scene.AccumDfrDirect on every device without the fill,
-// two event operations per remote and one in all, and one launch that sums the accumulators
-// of all devices, which up to 4096 cells reads the result out, too. Each device keeps 1 MiB
-// for them until the set is closed, and clears it when it is used up. Larger ones are leased, a fill and two event operations
-// more per remote, and with the Copy and Host transports copied, once or twice, and added by
-// a launch each. A mask adds two event operations. No wait, and no driver allocation once the
-// pools are warm.
+// and two event operations per remote and one in all. Direct samples of up to 256 cells, and
+// 2048 pairs of a state and a cell, have one sum on the master, to which the devices add over
+// links that have atomic operations (Link.Atomics): two or three words of every warp, of which
+// there are as many as a device holds, or four times as many where lanes search. Others cost
+// one launch more that sums the accumulators of all devices, which up to 4096 cells reads the
+// result out, too. Each device keeps 1 MiB for them until the set is closed, and clears it when
+// it is used up. Larger ones are leased, a fill and two event operations more per remote, and
+// with the Copy and Host transports copied, once or twice, and added by a launch each. A mask
+// adds two event operations. No wait, and no driver allocation once the pools are warm.
+//
+// Devices get lanes, or where there are more than 2048 pairs, of fewer than 4096 lanes each,
+// about as many lanes of whole pairs.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrDirectOptions, opts ...scene.CallOption) (*scene.DfrAccum, error) {
 	op := AccumDfrDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
 	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {

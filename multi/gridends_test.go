@@ -65,6 +65,25 @@ func smallGrid(ctx context.Context, s *Scene, tables radioTables, opts ...scene.
 	return s.AccumDfrDirect(ctx, tables.states, cellsOf(4), scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 64, Materials: tables.materials}, opts...)
 }
 
+// A call that fails before remotes know that memory of the master is zero leaves nothing to the
+// next one, which sets it to zero again.
+func TestMultiGridZeroIsKnownToRemotes(t *testing.T) {
+	s, tables, p, fault := endingGrid(t)
+	s.master().exchange.at = keptLap // the next call turns
+	fills := p.fills
+	require.NoError(t, fault.FailCall("EventRecord", 1, cuapi.ErrorInvalidValue))
+	_, err := smallGrid(bg, s, tables)
+	require.ErrorIs(t, err, cuapi.ErrorInvalidValue)
+	fault.Reset()
+	require.Equal(t, fills+1, p.fills)
+	first := len(p.launches)
+	r, err := smallGrid(bg, s, tables)
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	require.Equal(t, fills+3, p.fills, "the master's once more, and the remote's")
+	require.Contains(t, p.launches[first].behind, -fills-2, "the launch of the remote")
+}
+
 // When a call fails that a remote has begun, the host waits for the remote. When it is
 // cancelled it does not, but the caller's stream comes behind the remote all the same.
 func TestMultiGridFailuresWaitForRemotes(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 
 // gridExecution carries out the plan of one accumulation: every device with lanes adds its
 // chunks to an accumulator of no lanes, in ascending order on one stream; the master sums the
-// accumulators and reads the result out once. All of it are sums of integers, so that the
-// plan leaves no trace in the result.
+// accumulators and reads the result out once, or all add to one of few cells, and the last
+// launch to end reads it. All of it are sums of integers, so that the plan leaves no trace in
+// the result.
 type gridExecution struct {
 	s    *Scene
 	ctx  context.Context
@@ -26,6 +27,7 @@ type gridExecution struct {
 	arrival cuda.Slice[uint8]   // on the master: an accumulator that was copied; not for Direct
 	remotes bool                // some have lanes
 	keeps   bool                // accumulators are those of the devices
+	joins   bool                // all launches add to that of the master
 	reads   bool                // lanes have inputs on the master
 	inside  bool                // the context of a device is current
 	scope   cuda.Scope          // then
@@ -115,13 +117,16 @@ func (x *gridExecution) scan() {
 	for _, r := range x.s.replicas {
 		x.parts = append(x.parts, gridPart{r: r})
 	}
+	most := int64(0)
 	for _, c := range x.plan.Chunks {
 		p := &x.parts[c.Position]
 		p.chunks++
 		p.last = c
 		x.remotes = x.remotes || c.Position > 0
+		most = max(most, c.Len())
 	}
 	x.keeps = x.remotes && keeps(x.plan, x.call)
+	x.joins = x.keeps && x.s.atomics && x.parts[0].chunks > 0 && x.call.Joins(most)
 }
 
 // prepare makes streams and events that are missing, and leases memory.
@@ -217,10 +222,12 @@ func (p *gridPart) cut(in, out []scene.RowColumn, rows int64) (err error) {
 }
 
 // follow puts the caller's stream behind the last call on another one, so that the end of a
-// call is behind all calls before, and marks the point from which on inputs are there.
-func (x *gridExecution) follow() error {
-	e, st := x.parts[0].exchange, x.call.Stream
-	if !x.remotes || e.last == st && !x.reads {
+// call is behind all calls before, and marks the point from which on inputs are there, and
+// memory of the master that remotes may add to is zero.
+func (x *gridExecution) follow() (err error) {
+	m, st := &x.parts[0], x.call.Stream
+	e, clears := m.exchange, x.keeps && !m.dirty.IsNil()
+	if !x.remotes || e.last == st && !x.reads && !clears {
 		return nil
 	}
 	sc, err := x.master()
@@ -232,7 +239,17 @@ func (x *gridExecution) follow() error {
 			return err
 		}
 	}
-	if !x.reads {
+	if clears {
+		defer func() {
+			if err != nil { // no remote would know
+				e.cleared = 0
+			}
+		}()
+		if err := x.clear(m, st); err != nil {
+			return err
+		}
+	}
+	if !x.reads && !clears {
 		return nil
 	}
 	return sc.Record(st, e.done)
@@ -302,6 +319,9 @@ func (x *gridExecution) clear(p *gridPart, st *cuda.Stream) error {
 
 func (x *gridExecution) launch(sc cuda.Scope, p *gridPart, c chunked.Chunk, st *cuda.Stream, in, out []scene.RowColumn) error {
 	mark := x.info.begin(c, traverse, st)
+	if x.joins {
+		return mark.end(x.call.Join(sc, p.r.scene, st, in, x.parts[0].acc, p.acc, len(x.plan.Chunks), c.Begin, c.Len()))
+	}
 	return mark.end(x.call.Accumulate(sc, p.r.scene, st, in, out, p.acc, c.Begin, c.Len()))
 }
 
@@ -375,6 +395,9 @@ func (x *gridExecution) collect() error {
 		if err := mark.end(x.call.Add(sc, st, m.acc, x.arrival)); err != nil {
 			return m.r.failChunk("adding an accumulator", p.last, err)
 		}
+	}
+	if x.joins {
+		return nil // the last launch has finished it
 	}
 	return m.r.fail("finishing the grid", x.finish(sc, direct))
 }

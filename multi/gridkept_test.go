@@ -32,9 +32,9 @@ func cellsOf(n int32) scene.Grid {
 	return g
 }
 
-// What a divided call costs in driver calls, once everything exists: a launch per device
-// and one for the result, and per remote the edge to the master; the context is changed to
-// that of each device in turn, and back once. Each of them is host time
+// What a divided call costs in driver calls, once everything exists: a launch per device,
+// and one for the result where that is not in the last of these, and per remote the edge to
+// the master; the context is changed to that of each device in turn, and back once. Each of them is host time
 // during which the devices wait; whoever adds one has to say here why.
 func TestMultiGridDriverCalls(t *testing.T) {
 	for _, devices := range []int{2, 3} {
@@ -51,15 +51,19 @@ func TestMultiGridDriverCalls(t *testing.T) {
 			want   map[string]int64
 		}{
 			{"small", 4, cuda.Slice[uint8]{}, 0, map[string]int64{
+				"LaunchKernel": n, "StreamWaitEvent": n - 1, "EventRecord": n, "CtxGetCurrent": 1, "CtxSetCurrent": n + 1,
+			}},
+			// Accumulators are summed, in the launch that reads the result out.
+			{"of more cells than devices join", 17, cuda.Slice[uint8]{}, 0, map[string]int64{
 				"LaunchKernel": n + 1, "StreamWaitEvent": n - 1, "EventRecord": n, "CtxGetCurrent": 1, "CtxSetCurrent": n + 1,
 			}},
-			// The result is not read out in the launch that sums.
+			// It is not read out in that launch.
 			{"of more cells than one launch reads out", 65, cuda.Slice[uint8]{}, 0, map[string]int64{
 				"LaunchKernel": n + 2, "StreamWaitEvent": n - 1, "EventRecord": n, "CtxGetCurrent": 1, "CtxSetCurrent": n + 1,
 			}},
 			// Remotes wait for inputs that the caller's stream writes.
 			{"with inputs", 4, active, 0, map[string]int64{
-				"LaunchKernel": n + 1, "StreamWaitEvent": 2 * (n - 1), "EventRecord": n + 1, "CtxGetCurrent": 1, "CtxSetCurrent": n + 2,
+				"LaunchKernel": n, "StreamWaitEvent": 2 * (n - 1), "EventRecord": n + 1, "CtxGetCurrent": 1, "CtxSetCurrent": n + 2,
 			}},
 			// Accumulators are leased, set to zero and given back behind what reads them.
 			{"large", 80, cuda.Slice[uint8]{}, 0, map[string]int64{
@@ -96,8 +100,9 @@ func TestMultiGridDriverCalls(t *testing.T) {
 }
 
 // Calls follow each other on several streams of the caller, in pieces of what devices keep.
-// Whoever uses a piece again is behind the launch that read it, and a remote waits for
-// nothing as long as there are others, also after a call that failed.
+// Whoever uses a piece again is behind the launches that used it before, and a remote waits for
+// nothing as long as there are others, also after a call that failed. Where all add to the
+// piece of the master, they are behind what set it to zero.
 func TestMultiGridLapsAreInOrder(t *testing.T) {
 	const devices = 3
 	e, err := emu.New(devices)
@@ -135,9 +140,10 @@ func TestMultiGridLapsAreInOrder(t *testing.T) {
 	require.NoError(t, call(s.Stream(), 4).Close()) // loads kernels, fills memory
 	require.NoError(t, s.Stream().Synchronize(bg))
 	rng := rngOf(142)
-	type piece struct{ begin, end, reader int } // a launch that read it
-	var read []piece
-	waited, free, laps := 0, 0, s.master().exchange.lap
+	type piece struct{ begin, end, first, last int } // and the launches that used it, the last on the caller's stream
+	var used []piece
+	waited, free, zeroed, laps := 0, 0, 0, s.master().exchange.lap
+	zero := 0 // of the lap
 	p.clear()
 	for k := range 40 {
 		n := sizes[rng.IntN(len(sizes))]
@@ -149,33 +155,48 @@ func TestMultiGridLapsAreInOrder(t *testing.T) {
 				require.ErrorIs(t, err, context.Canceled)
 			}
 		}
-		first := len(p.launches)
+		first, fills, lap := len(p.launches), p.fills, s.master().exchange.lap
 		r := call(st, n)
-		require.Len(t, p.launches, first+devices+1, "call %d", k)
-		of, last := p.launches[first:], first+devices
+		last := first + devices - 1
+		if joins := n == 4; !joins {
+			last++
+		} else if zero != 0 {
+			zeroed++
+		}
+		require.Len(t, p.launches, last+1, "call %d", k)
+		of := p.launches[first:]
 		for i := range devices {
-			require.Contains(t, of[devices].behind, first+i, "the result of call %d is that of device %d, too", k, i)
+			require.Contains(t, p.streams[of[last-first].on], first+i, "the result of call %d is that of device %d, too", k, i)
+		}
+		if s.master().exchange.lap != lap {
+			zero = -fills - 1 // the master is the first
 		}
 		size := int(aligned(48*int64(n*n) + 40))
-		own := piece{int(s.master().exchange.at) - size, int(s.master().exchange.at), last}
-		for _, before := range read {
-			for i := range devices { // the remotes first, then the master
+		own := piece{int(s.master().exchange.at) - size, int(s.master().exchange.at), first, last}
+		for i := range devices { // the remotes first, then the master
+			if n == 4 && zero != 0 {
+				require.Contains(t, of[i].behind, zero, "call %d, device %d", k, i)
+			}
+			for _, before := range used {
 				if before.begin < own.end && before.end > own.begin {
-					require.Contains(t, of[i].behind, before.reader, "call %d, device %d", k, i)
+					for launch := before.first; launch <= before.last; launch++ {
+						require.Contains(t, of[i].behind, launch, "call %d, device %d", k, i)
+					}
 					waited++
 				} else if i < devices-1 && k < 7 && s.master().exchange.lap == laps {
-					require.NotContains(t, of[i].behind, before.reader, "call %d, device %d: nobody has read there yet", k, i)
+					require.NotContains(t, of[i].behind, before.last, "call %d, device %d: nobody has been there yet", k, i)
 					free++
 				}
 			}
 		}
-		read = append(read, own)
+		used = append(used, own)
 		require.Equal(t, want[n], bytesOf(t, st, r), "call %d", k)
 		require.NoError(t, r.Close())
 	}
 	require.Greater(t, s.master().exchange.lap, laps+2)
 	require.Positive(t, waited)
 	require.Positive(t, free)
+	require.Positive(t, zeroed)
 }
 
 // What a remote keeps is given back when the master has read it, however late that is.

@@ -48,7 +48,7 @@ func TestMultiGridTimes(t *testing.T) {
 	}
 	s, states, media := set(scene.Mesh{Vertices: []float32{-1, -1, 0, 1, -1, 0, -1, 1, 0}, Faces: []int32{0, 1, 2}}, edge)
 	for _, res := range []int32{4, 64, 512} {
-		for _, lanes := range []int64{1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24} {
+		for _, lanes := range []int64{1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 26} {
 			s.timeGrid(t, "AccumDfrDirect", res, lanes, func(s *Scene, alone bool) (scene.Reusable, error) {
 				o := scene.DfrDirectOptions{Wavelength: 1, DirectSamples: lanes, Seed: 17, Materials: media}
 				if alone {

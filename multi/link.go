@@ -20,11 +20,15 @@ type Link struct {
 	To   int `json:"to"`   // ordinal of the device whose memory is accessed
 	// Access is what the driver says.
 	Access bool `json:"access"`
+	// Atomics is whether it says that kernels of From may add to memory of To while others do.
+	Atomics bool `json:"atomics"`
 	// Wrong words of the self-test, of TestWords each: a copy from From to
-	// To, a kernel on From writing to To, a kernel on From reading from To.
+	// To, a kernel on From writing to To, a kernel on From reading from To, and
+	// with Atomics a kernel on From adding to To.
 	CopyWrong  uint64 `json:"copy_wrong"`
 	WriteWrong uint64 `json:"write_wrong"`
 	ReadWrong  uint64 `json:"read_wrong"`
+	AddWrong   uint64 `json:"add_wrong"`
 	// DirectTime is that of a kernel of From that reads 24 bytes and writes 4 bytes for
 	// each of 2^20 rows on To, CopyTime that of copies of the same bytes. 0: not measured.
 	DirectTime time.Duration `json:"direct_ns"`
@@ -42,7 +46,7 @@ const TestWords = 1 << 18
 
 // OK reports whether peer access works in this direction.
 func (l Link) OK() bool {
-	return l.Access && l.Err == nil && l.CopyWrong == 0 && l.WriteWrong == 0 && l.ReadWrong == 0
+	return l.Access && l.Err == nil && l.CopyWrong == 0 && l.WriteWrong == 0 && l.ReadWrong == 0 && l.AddWrong == 0
 }
 
 // Trouble says in words why the link is not OK.
@@ -53,7 +57,8 @@ func (l Link) Trouble() string {
 	case !l.Access:
 		return "the driver offers no peer access"
 	case !l.OK():
-		return fmt.Sprintf("CORRUPT: of %d words, wrong after a copy %d, a kernel write %d, a kernel read %d", TestWords, l.CopyWrong, l.WriteWrong, l.ReadWrong)
+		return fmt.Sprintf("CORRUPT: of %d words, wrong after a copy %d, a kernel write %d, a kernel read %d, additions %d",
+			TestWords, l.CopyWrong, l.WriteWrong, l.ReadWrong, l.AddWrong)
 	}
 	return "works"
 }
@@ -68,11 +73,16 @@ type (
 		Src, Count, Mismatches uint64
 		Seed, Reserved         uint32
 	}
+	peerAddParams struct {
+		Dst, Count uint64
+		From, To   uint32
+	}
 )
 
 var (
 	peerFillKernel  = ptx.Entry[peerFillParams]{Module: "link", Name: "peer_fill"}
 	peerCheckKernel = ptx.Entry[peerCheckParams]{Module: "link", Name: "peer_check"}
+	peerAddKernel   = ptx.Entry[peerAddParams]{Module: "link", Name: "peer_add"}
 )
 
 // linkGrid and linkBlock are enough threads for the test; they stride.
@@ -80,12 +90,12 @@ var linkGrid, linkBlock = cuapi.D1(128), cuapi.D1(256)
 
 // endpoint is one device's side of the self-test.
 type endpoint struct {
-	ctx         *cuda.Context
-	stream      *cuda.Stream
-	module      *cuda.Module
-	fill, check *cuda.Function
-	buf         cuda.Slice[uint32]
-	wrong       cuda.Slice[uint64]
+	ctx              *cuda.Context
+	stream           *cuda.Stream
+	module           *cuda.Module
+	fill, check, add *cuda.Function
+	buf              cuda.Slice[uint32]
+	wrong            cuda.Slice[uint64]
 
 	// Of the transport probe, if there is one.
 	across   *cuda.Function
@@ -114,6 +124,9 @@ func newEndpoint(c *cuda.Context, words, rows int) (e *endpoint, err error) {
 		return e, err
 	}
 	if e.check, err = e.module.Function(peerCheckKernel.Name); err != nil {
+		return e, err
+	}
+	if e.add, err = e.module.Function(peerAddKernel.Name); err != nil {
 		return e, err
 	}
 	if e.buf, err = cuda.Alloc[uint32](c, words); err != nil {
@@ -164,6 +177,16 @@ func (e *endpoint) pattern(dst cuda.Slice[uint32], seed uint32) error {
 	return e.stream.Synchronize(context.Background())
 }
 
+// change makes the pattern of one seed of that of another, by additions of 64 bits of a kernel of
+// this device.
+func (e *endpoint) change(dst cuda.Slice[uint32], from, to uint32) error {
+	p := peerAddParams{Dst: dst.Addr(), Count: uint64(dst.Len() / 2), From: from, To: to}
+	if err := e.add.Launch(e.stream, linkGrid, linkBlock, 0, cuda.ParamBytes(&p)); err != nil {
+		return err
+	}
+	return e.stream.Synchronize(context.Background())
+}
+
 // mismatches counts the words of src that differ from the pattern, as a
 // kernel of this device reads them.
 func (e *endpoint) mismatches(src cuda.Slice[uint32], seed uint32) (uint64, error) {
@@ -189,6 +212,9 @@ func testLink(a, b *endpoint) Link {
 	if l.Access, l.Err = a.ctx.Device().CanAccessPeer(b.ctx.Device()); !l.Access || l.Err != nil {
 		return l
 	}
+	if l.Atomics, l.Err = a.ctx.Device().PeerAtomics(b.ctx.Device()); l.Err != nil {
+		return l
+	}
 	if l.Err = a.ctx.EnablePeer(b.ctx); l.Err != nil {
 		return l
 	}
@@ -203,6 +229,11 @@ func testLink(a, b *endpoint) Link {
 		func() (err error) { l.WriteWrong, err = b.mismatches(b.buf, seed+2); return err },
 		func() error { return b.pattern(b.buf, seed+3) },
 		func() (err error) { l.ReadWrong, err = a.mismatches(b.buf, seed+3); return err },
+	}
+	if l.Atomics {
+		steps = append(steps,
+			func() error { return a.change(b.buf, seed+3, seed+4) },
+			func() (err error) { l.AddWrong, err = b.mismatches(b.buf, seed+4); return err })
 	}
 	for _, step := range steps {
 		if l.Err = step(); l.Err != nil {

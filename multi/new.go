@@ -85,6 +85,7 @@ func create(drv *cuda.Driver, devices []int, opts Options, words int) (s *Scene,
 	if s.transport, err = resolve(s.links, opts); err != nil {
 		return s, err
 	}
+	s.atomics = !slices.ContainsFunc(s.links, func(l Link) bool { return l.To == devices[0] && !(l.Atomics && l.OK()) })
 	return s, s.open()
 }
 

@@ -120,6 +120,11 @@ func TestMultiPolicyCorruptLinks(t *testing.T) {
 				d[len(d)/2] ^= 1
 			}
 		},
+		"spoils what kernels add": func(d []byte) {
+			if len(d) == 8 { // other accesses of kernels are narrower
+				d[6] ^= 1
+			}
+		},
 		"truncates": func(d []byte) { d[len(d)-1] = 0 },
 		"delays": func(d []byte) {
 			if len(d) >= 4 { // delivers the previous transfer's first byte

@@ -35,7 +35,7 @@ func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid
 // operation (docs/adr/floor.md). Accumulators of Keller samples count as rows of an
 // intersection; direct samples of many cells are so much more work that theirs do not.
 const (
-	directLanes   = 1 << 21
+	directLanes   = 1 << 20
 	kellerLanes   = 1 << 19
 	coherentLanes = 1 << 21
 	rayLanes      = chunked.DefaultMinLanes

@@ -66,7 +66,7 @@ func TestRadioPlans(t *testing.T) {
 		op    chunked.Op
 		floor int64
 	}{
-		{direct, 2097152},
+		{direct, 1048576},
 		{AccumDfrDirectOp(grid(10), 0, 0, scene.DfrDirectOptions{KellerSamples: 1}), 524288 + 174}, // 4848 bytes
 		{coherent, 2097152},
 		{AccumDfrCoherentDirectOp(grid(1000), 2, 0, scene.DfrCoherentOptions{}), 2097152},

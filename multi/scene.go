@@ -28,6 +28,7 @@ type Scene struct {
 	replicas  []*replica
 	links     []Link
 	transport chunked.Transport
+	atomics   bool    // remotes may add to memory of the master
 	warmed    [2]bool // by an earlier Build, for scenes of one mesh and of several
 
 	executions atomic.Int64 // calls that were divided or cut

@@ -20,6 +20,7 @@ type dfrReadout struct {
 	Counters uint64
 	Power    uint64
 	Counts   uint64
+	Kept     uint64
 	Cells    int64
 	Azimuths int64
 }
@@ -33,6 +34,7 @@ type accumDfrParams struct {
 	Words       uint64
 	Counters    uint64
 	Ticket      uint64
+	Arrived     uint64
 	Taken       uint64
 	Media       media
 	Factor      float64
@@ -47,12 +49,18 @@ type accumDfrParams struct {
 	OneMore     uint32
 	Begin       uint32
 	End         uint32
+	First       uint32
 	Visited     uint32
+	Spread      uint32
+	Groups      uint32
 	Group       uint32
 	Step        uint32
 	Copies      uint32
-	FanRounds   uint32
+	FanNodes    uint32
 	Chunk       uint32
+	Coarse      uint32
+	Fine        uint32
+	Launches    uint32
 	Readout     dfrReadout
 }
 

@@ -78,28 +78,28 @@ func TestDivisionOfLanes(t *testing.T) {
 		lanes                     int64
 		pairs                     uint32
 		small, cells              bool
-		group, step, chunk, least uint32
+		group, step, chunk, nodes uint32
 	}{
-		{1 << 26, 32, true, true, 3168, 32 * 32, 16, 4},         // in turn, 662 rounds
-		{1 << 22, 32, true, true, 3168, 32 * 32, 5, 4},          // 41
-		{1 << 21, 32, true, true, 3168, 3168 * 32, 0, 4},        // 20 are too few
-		{1 << 26, 1 << 19, true, true, 32, 32 << 19, 0, 4},      // a warp for a fan
-		{1 << 26, 32, false, true, 32768, 32768 * 32, 0, 32},    // 64 rounds
-		{1 << 23, 4096, false, true, 64, 64 * 4096, 0, 32},      // 32
-		{1 << 26, 1 << 16, false, true, 32, 32 << 16, 0, 32},    // 32
-		{1 << 26, 1 << 19, false, true, 1, 1 << 19, 0, 32},      // too few for a warp
-		{1 << 20, 4096, false, true, 16, 16 * 4096, 0, 32},      //
-		{1 << 26, 2, false, false, 50688, 32 * 2, 16, 32},       // by azimuth
-		{1 << 21, 32, false, true, 3168, 3168 * 32, 0, 32},      // no more than the device holds, of 20 rounds
-		{4 * threads, 3, true, true, 33792, 3 * 33792, 0, 4},    // four rounds
-		{33 * threads, 3000, true, true, 32, 32 * 3000, 0, 4},   // no counters
-		{33 * threads, 1000, false, true, 96, 96 * 1000, 0, 32}, // 34 rounds
+		{1 << 26, 32, true, true, 3168, 32 * 32, 28, 90},        // in turn, 661 rounds
+		{1 << 22, 32, true, true, 3168, 32 * 32, 5, 13},         // 41
+		{1 << 21, 32, true, true, 3168, 3168 * 32, 0, 10},       // 20 are too few
+		{1 << 26, 1 << 19, true, true, 32, 32 << 19, 0, 8},      // a warp for a fan
+		{1 << 26, 32, false, true, 32768, 32768 * 32, 0, 16},    // 64 rounds
+		{1 << 23, 4096, false, true, 64, 64 * 4096, 0, 12},      // 32
+		{1 << 26, 1 << 16, false, true, 32, 32 << 16, 0, 12},    // 32
+		{1 << 26, 1 << 19, false, true, 1, 1 << 19, 0, 24},      // too few for a warp
+		{1 << 20, 4096, false, true, 16, 16 * 4096, 0, 0},       // and for a fan
+		{1 << 26, 2, false, false, 50688, 32 * 2, 28, 90},       // by azimuth
+		{1 << 21, 32, false, true, 3168, 3168 * 32, 0, 0},       // no more than the device holds, of 20 rounds
+		{4 * threads, 3, true, true, 33792, 3 * 33792, 0, 8},    // four rounds
+		{33 * threads, 3000, true, true, 32, 32 * 3000, 0, 12},  // no counters
+		{33 * threads, 1000, false, true, 96, 96 * 1000, 0, 12}, // 34 rounds
 	} {
-		p := accumDfrParams{Pairs: c.pairs}
+		p := accumDfrParams{Pairs: c.pairs, Visited: uint32(min(c.lanes, int64(c.pairs)))}
 		if c.pairs <= chunkedPairs {
 			p.Taken = 1
 		}
 		p.divide(k, c.lanes, threads, c.small, c.cells)
-		require.Equal(t, []uint32{c.group, c.step, c.chunk, c.least}, []uint32{p.Group, p.Step, p.Chunk, p.FanRounds}, "%+v", c)
+		require.Equal(t, []uint32{c.group, c.step, c.chunk, c.nodes}, []uint32{p.Group, p.Step, p.Chunk, p.FanNodes}, "%+v", c)
 	}
 }

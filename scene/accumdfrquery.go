@@ -1,11 +1,9 @@
 package scene
 
 import (
-	"context"
 	"math"
 
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
 )
 
 // dfrQuery is an AccumDfrDirect.
@@ -14,7 +12,9 @@ type dfrQuery struct {
 	grid    Grid
 	options DfrDirectOptions
 	total   int64 // lanes without a window
-	lanes   int64 // lanes of the call
+	begin   int64 // of the window
+	lanes   int64 // of the call
+	byPair  bool  // launches have whole pairs each
 	active  [1]RowColumn
 	to      *DfrAccum
 }
@@ -22,26 +22,9 @@ type dfrQuery struct {
 const (
 	// fusedCells is the most cells that the last block of a launch reads out by itself.
 	fusedCells = 4096
-	// copyBytes bounds the memory of private copies of a grid, so that they stay in the
-	// cache of the device, and dfrCopies their number. copyLanes is how many lanes of a
-	// launch are worth a copy.
-	copyBytes = 8 << 20
-	dfrCopies = 1024
-	copyLanes = 1024
-	// The warps of a pair take chunks of its rounds in turn if there are leastRounds for each:
-	// a warp's share in shareChunks pieces, of leastChunk to mostChunk rounds. A call of so
-	// many pairs that warps have one each needs no counters of chunks.
-	leastRounds           = 32
-	shareChunks           = 8
-	leastChunk, mostChunk = 2, 16
-	chunkedPairs          = 2048
-	// Where lanes search, pairs differ so much in time that there are searchWaves times as
-	// many warps as the device holds, of searchRounds to twice as many rounds.
-	searchRounds, searchWaves = 32, 4
-	// A warp collects the triangles near its pair when each of its threads has fanRounds
-	// lanes, or smallFanRounds in trees of so few nodes that it looks at all of them.
-	fanRounds, smallFanRounds = 32, 4
-	smallTree                 = 8
+	// joinedCells is the most cells whose sum the devices of a call make in one accumulator. Its
+	// last block is the only one that reads them out.
+	joinedCells = 256
 )
 
 func (q *dfrQuery) terms() dfrTerms {
@@ -76,7 +59,21 @@ func copiesFor(lanes, cells int64) int64 {
 	return n
 }
 
-func (q *dfrQuery) cut([]int64) error { return nil }
+func (q *dfrQuery) cut(at []int64) error {
+	pairs := q.pairs()
+	q.begin = at[0]
+	q.byPair = len(at) > 1 && pairs > chunkedPairs && q.lanes > pairs && q.lanes/pairs < partLanes
+	return nil
+}
+
+// pairs is how many pairs of a state and a cell, or states by azimuth, the lanes of the whole
+// call belong to in turn.
+func (q *dfrQuery) pairs() int64 {
+	if q.azimuths() {
+		return int64(q.states.count)
+	}
+	return int64(q.states.count) * q.grid.Cells()
+}
 
 func (q *dfrQuery) result() Reusable { return q.to }
 
@@ -129,10 +126,7 @@ func (q *dfrQuery) params(s *Scene, active RowColumn) (accumDfrParams, error) {
 	p.Cells = q.grid.cells()
 	p.Key, p.AzimuthKey = dfrKey(0, o.Seed), dfrKey(1, o.Seed)
 	p.StatesCount = uint32(q.states.count)
-	pairs := int64(q.states.count)
-	if !q.azimuths() {
-		pairs *= q.grid.Cells()
-	}
+	pairs := q.pairs()
 	p.PerPair, p.OneMore = uint32(q.total/pairs), uint32(q.total%pairs)
 	p.Pairs = uint32(min(pairs, q.total))
 	return p, nil
@@ -162,11 +156,11 @@ func (q *dfrQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in, _ [
 	}
 	if !q.azimuths() {
 		return on.eachLaunch(begin, count, func(begin, count int64) error {
-			return p.launch(on, sc, st, k.cells, begin, count)
+			return p.launch(on, sc, st, k.cells, q.part(begin, count))
 		})
 	}
 	return on.eachLaunch(begin, count, func(begin, count int64) error {
-		return p.launchCopies(on, sc, st, k.azimuths, begin, count)
+		return p.launchCopies(on, sc, st, k.azimuths, q.part(begin, count))
 	})
 }
 
@@ -174,91 +168,10 @@ func (q *dfrQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in, _ [
 func (p *accumDfrParams) accumulateTo(acc cuda.Slice[uint8], t dfrTerms) {
 	p.Words = acc.Addr()
 	p.Counters = p.Words + 8*wordsPerSum*uint64(t.grid.Cells())
+	p.Ticket = p.Counters + 8*dfrCounters
 	if t.chunkCounters() > 0 {
 		p.Taken = p.Counters + 8*dfrTail
 	}
-}
-
-// launchCopies is launch for lanes that hit any cell: they are divided over copies of the
-// grid, or all would wait for the same few words.
-func (p *accumDfrParams) launchCopies(on *Scene, sc cuda.Scope, st *cuda.Stream, f *cuda.Function, begin, count int64) error {
-	words := p.Words
-	defer func() { p.Words = words }()
-	n := copiesFor(count, p.Readout.Cells)
-	p.Copies = uint32(n)
-	if n == 1 {
-		return p.launch(on, sc, st, f, begin, count)
-	}
-	pool, each := on.ctx.Pool(), p.Readout.Cells*wordsPerSum
-	copies, err := cuda.PoolAlloc[int64](pool, st, int(n*each))
-	if err != nil {
-		return err
-	}
-	p.Words = copies.Addr()
-	err = cuda.Fill32(st, copies, 0)
-	if err == nil {
-		err = p.launch(on, sc, st, f, begin, count)
-	}
-	if err == nil {
-		err = on.foldCopies(sc, st, words, copies, each)
-	}
-	return firstError(err, cuda.PoolFree(pool, st, copies))
-}
-
-// launch enqueues the lanes [begin, begin+count) of the call.
-func (p *accumDfrParams) launch(on *Scene, sc cuda.Scope, st *cuda.Stream, f *cuda.Function, begin, count int64) error {
-	x, err := on.tracer(context.Background())
-	if err != nil {
-		return err
-	}
-	resident, err := x.resident(f)
-	if err != nil {
-		return err
-	}
-	k, err := on.accumDfrKernels()
-	if err != nil {
-		return err
-	}
-	p.Pool, p.Slots = x.pool.Addr(), x.slots.Addr()
-	p.Begin, p.End = uint32(begin), uint32(begin+count)
-	p.divide(k, count, resident*blockSize, x.plan.levels[len(x.plan.levels)-1] <= smallTree, f == k.cells)
-	blocks := (int64(p.Visited)*int64(p.Group) + blockSize - 1) / blockSize
-	return sc.Launch(f, st, cuapi.Dim3{X: uint32(blocks), Y: 1, Z: 1}, cuapi.Dim3{X: blockSize, Y: 1, Z: 1}, x.shared, cuda.ParamBytes(p))
-}
-
-// divide says how so many lanes are divided over threads, of which the device holds so
-// many at a time. small: the tree is.
-func (p *accumDfrParams) divide(k *accumDfrKernels, lanes, threads int64, small, cells bool) {
-	p.Visited = uint32(min(lanes, int64(p.Pairs)))
-	perPair := lanes / int64(p.Visited)
-	p.Group, p.FanRounds = threadsOfPair(lanes, int64(p.Visited), threads), k.fanRounds
-	inTurn := p.Taken != 0
-	switch rounds := min(max(lanes/(searchWaves*threads), k.searchRounds), 2*k.searchRounds, perPair/32); {
-	case small:
-		p.FanRounds = min(k.fanRounds, smallFanRounds)
-		if p.Group < 32 && perPair >= 32*smallFanRounds {
-			p.Group = 32
-		}
-	case cells && rounds >= k.searchRounds && perPair/rounds >= int64(p.Group):
-		p.Group, inTurn = uint32(perPair/rounds&^31), false
-	}
-	p.Step, p.Chunk = p.Group*p.Pairs, 0
-	if rounds := perPair / int64(p.Group); inTurn && p.Group > 32 && rounds >= k.leastRounds {
-		p.Step, p.Chunk = 32*p.Pairs, uint32(min(max(rounds/shareChunks, k.leastChunk), mostChunk))
-	}
-}
-
-// threadsOfPair is how many threads the lanes of a pair are divided over, so that so many
-// threads are filled: whole warps, or a power of two.
-func threadsOfPair(lanes, pairs, threads int64) uint32 {
-	n := min(max(threads/pairs, 1), (lanes+pairs-1)/pairs)
-	if n >= 32 {
-		return uint32(n - n%32)
-	}
-	for n&(n-1) != 0 {
-		n &= n - 1
-	}
-	return uint32(n)
 }
 
 func (q *dfrQuery) readout(_ *Scene, sc cuda.Scope, st *cuda.Stream) error { return q.to.read(sc, st) }
@@ -282,11 +195,33 @@ func (q *dfrQuery) fused(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count 
 	}
 	p.Readout = a.readout()
 	p.accumulateTo(a.acc, a.terms)
-	p.Ticket = p.Counters + 8*dfrCounters
 	if err := cuda.Fill32(st, a.acc, 0); err != nil {
 		return true, err
 	}
-	return true, p.launch(s, sc, st, k.cells, begin, count)
+	return true, p.launch(s, sc, st, k.cells, q.part(begin, count))
+}
+
+// joins is for few pairs: warps keep to one, and add to its words once.
+func (q *dfrQuery) joins(s *Scene, lanes int64) bool {
+	return !q.azimuths() && q.grid.Cells() <= joinedCells && q.terms().chunkCounters() > 0 && lanes <= s.rowsPerLaunch
+}
+
+func (q *dfrQuery) join(on *Scene, sc cuda.Scope, st *cuda.Stream, in []RowColumn, sum, own cuda.Slice[uint8], launches int, begin, count int64) error {
+	p, err := q.params(on, in[0])
+	if err != nil {
+		return err
+	}
+	k, err := on.accumDfrKernels()
+	if err != nil {
+		return err
+	}
+	p.accumulateTo(own, q.terms())
+	all := sum.Addr() + p.Counters - p.Words
+	p.Words, p.Counters, p.Launches = sum.Addr(), all, uint32(launches)
+	p.Arrived = all + 8*dfrCounters + 4 // behind the ticket
+	p.Readout = q.to.readout()
+	p.Readout.Kept, p.Readout.Words, p.Readout.Counters = p.Readout.Words, p.Words, p.Counters
+	return p.launch(on, sc, st, k.cells, q.part(begin, count))
 }
 
 // collect reads the result of a small grid in the launch that sums the accumulators.

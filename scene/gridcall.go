@@ -52,6 +52,16 @@ type collectQuery interface {
 	collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8]) (bool, error)
 }
 
+// joinedQuery is a gridQuery whose launches on all devices may add to one accumulator, and the
+// last of them reads the result.
+type joinedQuery interface {
+	// joins says whether they do, if none has more lanes.
+	joins(s *Scene, lanes int64) bool
+	// join enqueues one of so many launches, which adds to sum; own is an accumulator on the
+	// device of on, for what a launch needs itself.
+	join(on *Scene, sc cuda.Scope, st *cuda.Stream, in []RowColumn, sum, own cuda.Slice[uint8], launches int, begin, count int64) error
+}
+
 // GridCall is a call over lanes or rays that was validated, but of which nothing is
 // enqueued. For schedulers: an accumulator on every device is set to zero, every lane is
 // accumulated once by any replica, the accumulators are added on the device of the caller
@@ -197,6 +207,30 @@ func (c *GridCall) Accumulate(sc cuda.Scope, on *Scene, st *cuda.Stream, in, out
 	}
 	return on.enqueueRowsIn(sc, "Accumulate", st, c.Lanes, begin-c.Begin, count, func(sc cuda.Scope) error {
 		return c.query.accumulate(on, sc, st, in, out, acc, begin, count)
+	})
+}
+
+// Joins reports whether Join does this call, if it is given at most so many lanes at once.
+func (c *GridCall) Joins(lanes int64) bool {
+	q, ok := c.query.(joinedQuery)
+	return ok && q.joins(c.scene, lanes)
+}
+
+// Join is Accumulate for a call of so many of them which all add to one accumulator, on the
+// caller's device, while other devices do: atomically, so that they need no order. The last one
+// to end writes the result: nothing else does, and one of them is enqueued on the caller's
+// stream. own is an accumulator on on's device, of which a launch uses a part for its own
+// time. Both have no lanes before; of devices that have the same memory they are the same.
+func (c *GridCall) Join(sc cuda.Scope, on *Scene, st *cuda.Stream, in []RowColumn, sum, own cuda.Slice[uint8], launches int, begin, count int64) error {
+	q, ok := c.query.(joinedQuery)
+	if !ok || !q.joins(c.scene, count) {
+		return badArg(c.op, "count", "is %d lanes of a call that does not join accumulators", count)
+	}
+	if err := firstError(c.checkAccumulator(sum), c.checkAccumulator(own)); err != nil {
+		return err
+	}
+	return on.enqueueRowsIn(sc, "Join", st, c.Lanes, begin-c.Begin, count, func(sc cuda.Scope) error {
+		return q.join(on, sc, st, in, sum, own, launches, begin, count)
 	})
 }
 

@@ -99,3 +99,58 @@ func TestGridCallScopeOfAnotherDevice(t *testing.T) {
 	require.NoError(t, sc.Exit())
 	require.NoError(t, a.Close())
 }
+
+// Launches that join one accumulator need no order, and the last one writes the result of all:
+// what the call would find, and nothing before. Each of them has what it needs to itself.
+func TestGridCallJoin(t *testing.T) {
+	r := build(t, farTriangle)
+	states := r.states(stateA)
+	rng := rand.New(rand.NewPCG(153, 154))
+	g := gridOne
+	g.Res0, g.Res1 = 5, 3
+	const lanes = 1000
+	o := scene.DfrDirectOptions{Wavelength: 1, Seed: 9, DirectSamples: lanes, KeepWords: true}
+	want := r.accumulateDfr(states, g, o)
+	require.Positive(t, want.counts.EdgeUses)
+	for _, n := range []int{1, 2, 5} {
+		a, c, err := r.PrepareAccumDfrDirect(background, states, g, o)
+		require.NoError(t, err)
+		require.True(t, c.Joins(lanes))
+		sc := r.inside()
+		accs := r.accumulators(c, n+1)
+		for _, acc := range accs {
+			require.NoError(t, c.Zero(r.Scene, r.Stream(), acc))
+		}
+		poison(r, a.Power)
+		before := toHost(r, a.Power)
+		in, _ := c.Columns()
+		parts := cuts(rng, lanes, n)
+		for i, k := range rng.Perm(n) {
+			require.Equal(t, before, toHost(r, a.Power), "%d of %d launches", i, n)
+			require.NoError(t, c.Join(sc, r.Scene, r.Stream(), in, accs[n], accs[k], n, parts[k][0], parts[k][1]))
+		}
+		require.Equal(t, want, r.fetch(a), "%d launches", n)
+		short, err := accs[0].Sub(0, accs[0].Len()-8)
+		require.NoError(t, err)
+		var wrong *scene.ArgumentError
+		require.ErrorAs(t, c.Join(sc, r.Scene, r.Stream(), in, accs[0], short, 1, 0, lanes), &wrong)
+		require.ErrorAs(t, c.Join(sc, r.Scene, r.Stream(), in, short, accs[0], 1, 0, lanes), &wrong)
+		require.NoError(t, sc.Exit())
+		require.NoError(t, a.Close())
+	}
+	for _, c := range []struct {
+		res     int32
+		options scene.DfrDirectOptions
+	}{{5, scene.DfrDirectOptions{Wavelength: 1, KellerSamples: lanes}}, {17, o}} {
+		g.Res0, g.Res1 = c.res, c.res
+		a, call, err := r.PrepareAccumDfrDirect(background, states, g, c.options)
+		require.NoError(t, err)
+		require.False(t, call.Joins(lanes))
+		var wrong *scene.ArgumentError
+		in, _ := call.Columns()
+		sc := r.inside()
+		require.ErrorAs(t, call.Join(sc, r.Scene, r.Stream(), in, call.Accumulator(), call.Accumulator(), 1, 0, lanes), &wrong)
+		require.NoError(t, sc.Exit())
+		require.NoError(t, a.Close())
+	}
+}

@@ -164,7 +164,7 @@ func TestConformAtomics(t *testing.T) {
 			atom{"xor", bt, w, func(a, v *big.Int) *big.Int { return new(big.Int).Xor(a, v) }, false})
 	}
 	for _, a := range list {
-		for _, form := range []string{"atom.global.", "red.global.", "atom.", "atom.relaxed.gpu.global."} {
+		for _, form := range []string{"atom.global.", "red.global.", "atom.", "atom.relaxed.gpu.global.", "atom.global.sys."} {
 			dst := "%old, "
 			if form == "red.global." {
 				dst = ""

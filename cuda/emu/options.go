@@ -92,8 +92,8 @@ func WithCapability(f func(dev int) (major, minor int)) Option {
 
 // WithPeerCorruption simulates a bad link: f may change the bytes that cross
 // from device src to another device dst. It sees each copy as a whole, and
-// every load and store of a kernel on memory of a peer, atomics excepted; it is
-// called from several goroutines at once.
+// every load and store of a kernel on memory of a peer, and the value that an
+// atomic operation brings to it; it is called from several goroutines at once.
 func WithPeerCorruption(f func(src, dst int, data []byte)) Option {
 	return func(c *config) { c.corrupt = f }
 }

@@ -11,12 +11,13 @@
 // Counters of an accumulator, behind the words of all cells.
 enum { ACCEPTED, HIDDEN, REJECTED, INACTIVE, COUNTERS };
 
-// The result of an accumulator.
+// The result of an accumulator. power is null where others read it.
 struct DfrReadout {
     const i64* words;
     const i64* counters;
     float* power;
     i64* counts; // Direct, Keller, VisRejects, UTDRejects, EdgeUses, InactiveLanes
+    i64* kept;   // the words and counters of the result; null: these are
     i64 cells;
     i64 azimuths; // 1: lanes have an azimuth instead of a cell
 };
@@ -29,7 +30,8 @@ struct AccumDfrParams {
     const u8* active; // of every state, or of all; may be null
     i64* words;       // of the cells, or of copies of them
     i64* counters;
-    u32* ticket;      // null: others read the accumulator
+    u32* ticket;      // blocks that have ended
+    u32* arrived;     // launches that have ended, if those of several devices add to the accumulator
     u32* taken;       // chunks of each pair that were taken; may be null without chunks
     Media media;      // without rows: none
     double factor;    // (lambda/(4 pi))^2 times the area of a cell
@@ -44,12 +46,18 @@ struct AccumDfrParams {
     u32 one_more; // and one more of the pairs below this
     u32 begin;    // lanes of the launch
     u32 end;
-    u32 visited;  // pairs that have lanes in the launch
+    u32 first;    // of the pairs that have lanes in the launch, in their order from begin
+    u32 visited;  // these pairs
+    u32 spread;   // what permutes their order: see spread_place; 0: nothing
+    u32 groups;
     u32 group;    // threads of a pair: a multiple of 32, or a power of two
     u32 step;     // from lane to lane of a thread
     u32 copies;   // of the cells, a power of two
-    u32 fan_rounds; // as many lanes of each thread of a warp are worth a fan
+    u32 fan_nodes;  // how many nodes a warp looks at for its fans; 0: they are not worth it
     u32 chunk;      // rounds of a chunk, or 0: warps divide their pair evenly
+    u32 coarse;     // chunks of a pair; behind these
+    u32 fine;       // they have so many rounds
+    u32 launches;   // of all devices
     DfrReadout readout;
 };
 
@@ -60,12 +68,20 @@ struct PairSums {
     i32 first;
 };
 
+// add_word where other devices may add, too.
+__device__ __forceinline__ void add_for_all(i64* word, i64 v)
+{
+    if (v != 0) {
+        atomicAdd_system((u64*)word, (u64)v);
+    }
+}
+
 __device__ __forceinline__ void flush(PairSums& s, i64* words)
 {
 #pragma unroll
     for (u32 i = 0; i < 3; i++) {
         // Where first + 2 is beyond the words, there is nothing in it.
-        add_word(words + s.first + i, s.word[i]);
+        add_for_all(words + s.first + i, s.word[i]);
         s.word[i] = 0;
     }
 }
@@ -106,7 +122,7 @@ __device__ __forceinline__ void flush_warp(const PairSums& s, i64* words)
             v += __shfl_down_sync(warp, v, d);
         }
         if ((threadIdx.x & 31) == 0) {
-            add_word(words + i, v);
+            add_for_all(words + i, v);
         }
     }
 }
@@ -131,7 +147,18 @@ __device__ __forceinline__ void begin_block()
     trace_begin();
 }
 
-__device__ __forceinline__ void store_counts(const DfrReadout& r, const volatile i64* c)
+template <u32 N>
+__device__ __forceinline__ void keep_words(const DfrReadout& r, i64 at, const i64 (&w)[N])
+{
+    if (r.kept) {
+#pragma unroll
+        for (u32 i = 0; i < N; i++) {
+            r.kept[at + i] = w[i];
+        }
+    }
+}
+
+__device__ __forceinline__ void store_counts(const DfrReadout& r, const i64* c)
 {
     const i64 accepted = c[ACCEPTED];
     r.counts[0] = r.azimuths ? 0 : accepted;
@@ -145,33 +172,71 @@ __device__ __forceinline__ void store_counts(const DfrReadout& r, const volatile
 __device__ __forceinline__ void store_result(const DfrReadout& r, i64 cell)
 {
     if (cell < r.cells) {
-        r.power[cell] = read_words(r.words + WORDS * cell);
+        i64 w[WORDS];
+        load_words(w, r.words + WORDS * cell);
+        keep_words(r, WORDS * cell, w);
+        r.power[cell] = settle_words(w);
     }
     if (cell == 0) {
-        store_counts(r, r.counters);
+        i64 c[COUNTERS + 1]; // and the ticket, which nobody draws of what is kept
+        load_words(c, r.counters);
+        c[COUNTERS] = 0;
+        keep_words(r, WORDS * r.cells, c);
+        store_counts(r, c);
     }
 }
 
-// Adds the counters of the block, and if it is the last one and nobody else does, reads
-// the result.
+// What this thread has done becomes known on the device, and on others that add to the same sums.
+__device__ __forceinline__ void publish(const AccumDfrParams& p)
+{
+    if (p.arrived) {
+        __threadfence_system();
+    } else {
+        __threadfence();
+    }
+}
+
+// What ends with a block.
+enum End { BLOCK, LAUNCH, CALL };
+
+__device__ __forceinline__ End ends(const AccumDfrParams& p)
+{
+    if (atomicAdd(p.ticket, 1) != gridDim.x - 1) {
+        return BLOCK;
+    }
+    publish(p);
+    return p.arrived && atomicAdd_system(p.arrived, 1) != p.launches - 1 ? LAUNCH : CALL;
+}
+
+// Adds the counters of the block. The last one leaves behind what the next launch needs, and
+// reads the result if nobody else does.
 __device__ __forceinline__ void end_block(const AccumDfrParams& p)
 {
-    __shared__ bool last;
+    __shared__ End end;
     __syncthreads();
     if (threadIdx.x < COUNTERS) {
-        add_word(p.counters + threadIdx.x, counted[threadIdx.x]);
+        add_for_all(p.counters + threadIdx.x, counted[threadIdx.x]);
     }
-    if (!p.ticket) {
+    if (p.chunk == 0 && !p.readout.power) {
         return;
     }
-    __threadfence();
+    publish(p);
     __syncthreads();
     if (threadIdx.x == 0) {
-        last = atomicAdd(p.ticket, 1) == gridDim.x - 1;
+        end = ends(p);
     }
     __syncthreads();
-    if (last) {
-        __threadfence();
+    if (end == BLOCK) {
+        return;
+    }
+    if (threadIdx.x == 0) {
+        *p.ticket = 0;
+    }
+    for (u32 place = threadIdx.x; p.chunk != 0 && place < p.visited; place += SEARCH_THREADS) {
+        p.taken[place] = 0;
+    }
+    if (end == CALL && p.readout.power) {
+        publish(p);
         for (i64 cell = threadIdx.x; cell < p.readout.cells; cell += SEARCH_THREADS) {
             store_result(p.readout, cell);
         }
@@ -192,6 +257,14 @@ struct Lanes {
     u32 pair, first, rounds;
 };
 
+// The order in which pairs are taken: by groups of 32, which are permuted, or as they are. What
+// is behind all groups stays there.
+__device__ __forceinline__ u32 spread_place(const AccumDfrParams& p, u32 at)
+{
+    const u32 group = at / 32;
+    return p.spread != 0 && group < p.groups ? group * p.spread % p.groups * 32 + at % 32 : at;
+}
+
 // The warps of a pair are far apart, because pairs differ in time: so all multiprocessors
 // have about the same to do. But a multiprocessor favours its oldest warps, which would end
 // long before the others: where there are many rounds, the warps of a pair take chunks of
@@ -208,8 +281,9 @@ __device__ __forceinline__ Lanes lanes_of_thread(const AccumDfrParams& p)
         member = l.part * 32 + threadIdx.x % 32;
     }
     if (l.place < p.visited && member < p.group) {
-        l.pair = (p.begin + l.place) % p.pairs;
-        l.first = p.begin + l.place + member * p.pairs;
+        const u32 at = p.begin + spread_place(p, p.first + l.place);
+        l.pair = at % p.pairs;
+        l.first = at + member * p.pairs;
         l.rounds = l.first < p.end ? (p.end - 1 - l.first) / (p.group * p.pairs) + 1 : 0;
     }
     return l;
@@ -218,7 +292,17 @@ __device__ __forceinline__ Lanes lanes_of_thread(const AccumDfrParams& p)
 __device__ __forceinline__ u32 chunks_of_pair(const AccumDfrParams& p, u32 place)
 {
     const u32 lanes = (p.end - 1 - p.begin - place) / p.pairs + 1;
-    return (lanes - 1) / (p.chunk * 32) + 1;
+    const u32 rounds = (lanes - 1) / 32 + 1;
+    return p.coarse + (rounds - p.coarse * p.chunk + p.fine - 1) / p.fine;
+}
+
+// The lanes of a thread in a chunk.
+__device__ __forceinline__ void enter_chunk(u32& lane, u32& end, const AccumDfrParams& p, u32 place, u32 chunk)
+{
+    const bool is_fine = chunk >= p.coarse;
+    const u32 first = is_fine ? p.coarse * p.chunk + (chunk - p.coarse) * p.fine : chunk * p.chunk;
+    lane = p.begin + place + (first * 32 + threadIdx.x % 32) * p.pairs;
+    end = min(p.end, lane + (is_fine ? p.fine : p.chunk) * p.step);
 }
 
 __device__ __forceinline__ bool is_active(const AccumDfrParams& p, u32 state)
@@ -250,11 +334,9 @@ struct Legs {
 
 __shared__ FanTriangle near_triangles[SEARCH_THREADS / 32][2][FAN_TRIANGLES];
 
-// How many nodes a warp looks at for a fan: a few, and more where it has many lanes.
-__device__ __forceinline__ u32 fan_nodes(u32 rounds) { return 8 + rounds / 8; }
-
-// Collects the triangles near all segments between a point and the edge of a warp's state.
-__device__ __forceinline__ u32 find_near(FanTriangle* near, const Node* pool, const Leg& leg, f32x3 apex, u32 rounds)
+// Collects the triangles near all segments between a point of each half of a warp and the edge
+// of its state.
+__device__ __forceinline__ Legs find_near(const AccumDfrParams& p, const Leg& leg, f32x3 apex)
 {
     const f32x3 first = edge_point(leg, 0.0f);
     const f32x3 last = edge_point(leg, 1.0f);
@@ -262,10 +344,10 @@ __device__ __forceinline__ u32 find_near(FanTriangle* near, const Node* pool, co
     const float most = fmaxf(lift_of(first), lift_of(last));
     const float spread = mul(sub(most, 1e-4f), add(add(fabsf(leg.offset.x), fabsf(leg.offset.y)), fabsf(leg.offset.z)));
     Fan f;
-    if (!make_fan(f, pool, apex, lifted(first, leg.offset), lifted(last, leg.offset), spread)) {
-        return FAN_UNKNOWN;
-    }
-    return collect(near, f, pool, fan_nodes(rounds));
+    const bool is_fan = make_fan(f, p.pool, apex, lifted(first, leg.offset), lifted(last, leg.offset), spread);
+    FanTriangle* near = near_triangles[threadIdx.x / 32][threadIdx.x / FAN_THREADS & 1];
+    const u32 count = collect(near, f, is_fan, p.pool, p.fan_nodes);
+    return Legs{__shfl_sync(0xffffffff, count, 0), __shfl_sync(0xffffffff, count, FAN_THREADS)};
 }
 
 // Remembers the triangle that a search has met.
@@ -364,29 +446,22 @@ __device__ __forceinline__ void walk(const AccumDfrParams& p, const Lanes& l, u3
     const u32 triangles = FANS ? __shfl_sync(0xffffffff, shared_address(near_triangles[threadIdx.x / 32]), 0) : 0;
     Tally t = {{}, 0, 0, -1, -1};
     u32 done = 0;
+    u32 lane = l.first;
+    u32 end = p.end;
     const u32 chunks = p.chunk != 0 ? chunks_of_pair(p, l.place) : l.part + 1;
     for (u32 chunk = l.part; chunk < chunks;) {
-        u32 lane = l.first;
-        u32 end = p.end;
-        u32 next = chunks;
+        u32 next = 0;
         if (p.chunk != 0) {
             if (threadIdx.x % 32 == 0) { // long before it is needed
                 next = atomicAdd(p.taken + l.place, 1);
             }
-            lane = p.begin + l.place + (chunk * p.chunk * 32 + threadIdx.x % 32) * p.pairs;
-            end = min(end, lane + p.chunk * p.step);
+            enter_chunk(lane, end, p, l.place, chunk);
         }
         done += lane < end ? (end - 1 - lane) / p.step + 1 : 0;
         for (; lane < end; lane += p.step) {
             walk_lane<FANS>(t, p, a, triangles, lane);
         }
-        chunk = chunks;
-        if (p.chunk != 0) {
-            if (next == chunks - 1) { // the last one that is taken
-                p.taken[l.place] = 0;
-            }
-            chunk = p.group / 32 + __shfl_sync(0xffffffff, next, 0);
-        }
+        chunk = p.chunk != 0 ? p.group / 32 + __shfl_sync(0xffffffff, next, 0) : chunks;
     }
     count(ACCEPTED, done - t.hidden - t.rejected);
     count(HIDDEN, t.hidden);
@@ -415,13 +490,11 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_cells(
         count(REJECTED, l.rounds);
     } else if (rounds != 0) {
         Legs legs = {FAN_UNKNOWN, FAN_UNKNOWN};
-        if (warps && rounds >= p.fan_rounds) {
+        if (warps && p.fan_nodes != 0) {
             const Leg leg = p.legs[state];
-            for (u32 i = 0; i < 2; i++) { // one place in the code that collects
-                const f32x3 apex = i == 0 ? leg.src : middle_of(p.cells, l.pair / p.states_count);
-                legs.source = legs.target;
-                legs.target = find_near(near_triangles[threadIdx.x / 32][i], p.pool, leg, apex, rounds);
-            }
+            const bool first = (threadIdx.x & FAN_THREADS) == 0;
+            const f32x3 target = middle_of(p.cells, l.pair / p.states_count);
+            legs = find_near(p, leg, first ? leg.src : target);
         }
         if (legs.source != FAN_UNKNOWN && legs.target != FAN_UNKNOWN) {
             walk<true>(p, l, l.pair, legs, warps);
@@ -450,8 +523,7 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
     const Leg leg = p.legs[state];
     // All lanes of a warp have the same state.
     const bool warps = p.group % 32 == 0;
-    const u32 rounds = warps ? __shfl_sync(warp, l.rounds, 0) : l.rounds;
-    bool walks = rounds != 0;
+    bool walks = (warps ? __shfl_sync(warp, l.rounds, 0) : l.rounds) != 0;
     if (walks && !is_active(p, state)) {
         count(INACTIVE, l.rounds);
         walks = false;
@@ -465,8 +537,8 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
     u32 near_source = FAN_UNKNOWN;
     if (walks) {
         k = quot(state_weight(p, leg, state), (float)(p.per_pair + (l.pair < p.one_more)));
-        if (warps && rounds >= p.fan_rounds) {
-            near_source = find_near(near_triangles[threadIdx.x / 32][0], p.pool, leg, leg.src, rounds);
+        if (warps && p.fan_nodes != 0) {
+            near_source = find_near(p, leg, leg.src).source;
         }
     }
     const u32 all = shared_address(near_triangles[threadIdx.x / 32]);
@@ -486,13 +558,9 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
     for (;;) {
         bool more = __any_sync(warp, next < end);
         if (!more && chunk < chunks) {
-            next = p.begin + l.place + (chunk * p.chunk * 32 + thread) * p.pairs;
-            end = min(p.end, next + p.chunk * p.step);
+            enter_chunk(next, end, p, l.place, chunk);
             if (thread == 0) {
                 taken = atomicAdd(p.taken + l.place, 1);
-                if (taken == chunks - 1) { // the last one that is taken
-                    p.taken[l.place] = 0;
-                }
             }
             chunk = p.group / 32 + __shfl_sync(warp, taken, 0);
             more = true;

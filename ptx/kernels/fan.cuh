@@ -124,11 +124,15 @@ struct FanTriangle {
     float4 v0, v1, v2;
 };
 
-// Where number i of a warp's list of nodes lies: in the memory of its search stacks, above
-// their empty groups. They have room for 64 nodes per level of the tree, and a walk
-// leaves at most 7 behind.
+// Two fans at a time: one of the first half of a warp, and one of the other.
+#define FAN_THREADS 16
+
+// Where number i of the list of nodes of a thread's half lies: in the memory of the search
+// stacks of its warp, above their empty groups. They have room for 64 nodes per level of the
+// tree, and each walk leaves at most 7 behind.
 __device__ __forceinline__ u32 fan_node(u32 i)
 {
+    i = 2 * i + (threadIdx.x / FAN_THREADS & 1);
     return shared_address(search_stack) + (1 + (i >> 6)) * (SEARCH_THREADS * sizeof(Group)) +
            (threadIdx.x & ~31u) * sizeof(Group) + (i & 63) * sizeof(u32);
 }
@@ -145,27 +149,30 @@ __device__ __forceinline__ void store_node(u32 at, u32 slot)
     asm volatile("st.shared.u32 [%0], %1;" : : "r"(at), "r"(slot));
 }
 
-// Collects the triangles that the fan may meet, by all lanes of a warp, and returns how
-// many there are; FAN_UNKNOWN when there are too many, or too many nodes to look at.
-__device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, const Node* pool, u32 nodes)
+// Collects the triangles that the fan of a half may meet, by all threads of a warp, and returns
+// how many there are; FAN_UNKNOWN when there are too many, or too many nodes to look at, or the
+// fan is none.
+__device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, bool is_fan, const Node* pool, u32 nodes)
 {
     const u32 warp = 0xffffffff;
-    const u32 lane = threadIdx.x & 31;
+    const u32 lane = threadIdx.x % FAN_THREADS;
+    const u32 half = threadIdx.x & FAN_THREADS;
     const u32 below = (1u << lane) - 1;
     const u32 place = lane & 7;
     const float4 grid = __ldg((const float4*)pool); // origin, size
-    u32 count = 0;
-    u32 left = 1;
+    u32 count = is_fan ? 0 : FAN_UNKNOWN;
+    u32 left = is_fan;
     __syncwarp();
     if (lane == 0) {
         store_node(fan_node(0), TREE_ROOT);
     }
-    while (left > 0) {
+    while (__any_sync(warp, left > 0)) {
         if (nodes-- == 0) {
-            return FAN_UNKNOWN;
+            return left > 0 ? FAN_UNKNOWN : count;
         }
-        __syncwarp();
-        const uint4* p = (const uint4*)(pool + load_node(fan_node(--left)));
+        const bool looks = left > 0; // the other half may go on alone
+        left -= looks;
+        const uint4* p = (const uint4*)(pool + (looks ? load_node(fan_node(left)) : TREE_ROOT));
         const uint4 head = __ldg(p);
         f32x3 lo, hi;
         child_planes(lo.x, hi.x, head.x, __ldg(p + 1), place, grid.x, grid.w);
@@ -173,7 +180,7 @@ __device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, const N
         child_planes(lo.z, hi.z, head.z, __ldg(p + 3), place, grid.z, grid.w);
         const u32 all = (head.x | head.y) & 255;
         const u32 slot = child_slot(head.w, all, place);
-        const bool near = lane < 8 && (all >> place & 1) && !box_is_apart(f, lo, hi);
+        const bool near = looks && lane < 8 && (all >> place & 1) && !box_is_apart(f, lo, hi);
         const bool inner = near && (head.x >> place & 1);
         bool meets = near && !inner;
         FanTriangle t;
@@ -185,20 +192,24 @@ __device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, const N
                     !triangle_is_apart(f, f32x3{t.v0.x, t.v0.y, t.v0.z}, f32x3{t.v1.x, t.v1.y, t.v1.z},
                                        f32x3{t.v2.x, t.v2.y, t.v2.z}, f32x3{n.x, n.y, n.z});
         }
-        const u32 inners = __ballot_sync(warp, inner);
-        const u32 triangles = __ballot_sync(warp, meets);
-        if (count + __popc(triangles) > FAN_TRIANGLES) {
-            return FAN_UNKNOWN;
+        const u32 inners = __ballot_sync(warp, inner) >> half & 0xffff;
+        const u32 triangles = __ballot_sync(warp, meets) >> half & 0xffff;
+        const bool fits = count + __popc(triangles) <= FAN_TRIANGLES;
+        // All have read the node whose place is used again.
+        if (looks && !fits) {
+            count = FAN_UNKNOWN;
+            left = 0;
+        } else if (looks) {
+            if (inner) {
+                store_node(fan_node(left + __popc(inners & below)), slot);
+            }
+            if (meets) {
+                found[count + __popc(triangles & below)] = t;
+            }
+            left += __popc(inners);
+            count += __popc(triangles);
         }
-        __syncwarp(); // all have read the node whose place is used again
-        if (inner) {
-            store_node(fan_node(left + __popc(inners & below)), slot);
-        }
-        if (meets) {
-            found[count + __popc(triangles & below)] = t;
-        }
-        left += __popc(inners);
-        count += __popc(triangles);
+        __syncwarp();
     }
     __syncwarp();
     return count;

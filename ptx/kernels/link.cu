@@ -18,6 +18,12 @@ struct PeerCheckParams {
     unsigned reserved;
 };
 
+struct PeerAddParams {
+    unsigned long long *dst;   // count words of 64 bits, may lie in a peer's memory
+    unsigned long long count;
+    unsigned from, to;         // seeds
+};
+
 struct PeerRowsParams {
     const unsigned *origins;    // 3 count words, may lie in a peer's memory, as all
     const unsigned *directions; // 3 count words
@@ -57,6 +63,19 @@ extern "C" __global__ void peer_check(const PeerCheckParams p) {
         wrong += p.src[i] != pattern(i, p.seed);
     if (wrong != 0)
         atomicAdd(p.mismatches, wrong);
+}
+
+__device__ static unsigned long long pattern_pair(unsigned long long i, unsigned seed) {
+    return pattern(2 * i, seed) | (unsigned long long)pattern(2 * i + 1, seed) << 32;
+}
+
+// Makes one pattern of another by additions of 64 bits, two for every word by two threads.
+extern "C" __global__ void peer_add(const PeerAddParams p) {
+    for (unsigned long long i = first_index(); i < p.count; i += stride()) {
+        const unsigned long long other = (i + p.count / 2) % p.count;
+        atomicAdd_system(p.dst + i, pattern_pair(i, p.to));
+        atomicAdd_system(p.dst + other, -pattern_pair(other, p.from));
+    }
 }
 
 // Reads 24 bytes and writes 4 bytes per row, in the pattern of a search that runs

@@ -65,14 +65,21 @@ __device__ __forceinline__ float settle_words(i64 (&w)[WORDS])
     return __double2float_rn(__dmul_rn(sum, 2.938735877055719e-39)); // 2^-128
 }
 
-// The sum of words that other threads may just have added to.
+// Words that other threads may just have added to.
+template <u32 N>
+__device__ __forceinline__ void load_words(i64 (&w)[N], const volatile i64* words)
+{
+#pragma unroll
+    for (u32 i = 0; i < N; i++) {
+        w[i] = words[i];
+    }
+}
+
+// Their sum.
 __device__ __forceinline__ float read_words(const volatile i64* words)
 {
     i64 w[WORDS];
-#pragma unroll
-    for (u32 i = 0; i < WORDS; i++) {
-        w[i] = words[i];
-    }
+    load_words(w, words);
     return settle_words(w);
 }
 

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"sync/atomic"
@@ -91,6 +92,10 @@ func atomicOp(space Space, t typ, f, global update) execFn {
 			lane := bits.TrailingZeros32(m) & 31
 			addr := addrs[lane] + in.x
 			mem := w.bytes(in, lane, space, addr, size, accRead|accWrite|accAtomic)
+			operand := b[lane]
+			if p := w.wk.slots[in.site].peer; p != nil && outside(space, addr) {
+				operand = w.wk.sent(p, operand, size)
+			}
 			var old uint64
 			private := space == SpaceShared || space == SpaceGeneric && addr >= WindowBase
 			g := global
@@ -98,15 +103,22 @@ func atomicOp(space Space, t typ, f, global update) execFn {
 				g = f
 			}
 			if size == 4 {
-				old = update32((*uint32)(unsafe.Pointer(&mem[0])), g, b[lane], c[lane])
+				old = update32((*uint32)(unsafe.Pointer(&mem[0])), g, operand, c[lane])
 			} else {
-				old = update64((*uint64)(unsafe.Pointer(&mem[0])), g, b[lane], c[lane])
+				old = update64((*uint64)(unsafe.Pointer(&mem[0])), g, operand, c[lane])
 			}
 			if in.def {
 				w.r[in.d][lane] = old
 			}
 		}
 	}
+}
+
+// sent is an operand as it arrives at a peer.
+func (wk *worker) sent(p *Memory, v, size uint64) uint64 {
+	data := binary.LittleEndian.AppendUint64(nil, v)
+	wk.l.OnPeer(p, data[:size], true)
+	return binary.LittleEndian.Uint64(data)
 }
 
 func update32(p *uint32, f update, b, c uint64) uint64 {

@@ -14,13 +14,16 @@ func (c *compiler) memOrder() (atomic bool) {
 	case "volatile":
 		return true
 	case "relaxed", "acquire", "release", "mmio":
-		if c.takeOf("cta", "cluster", "gpu", "sys") == "" {
+		if c.scope() == "" {
 			c.fail("a scope is missing")
 		}
 		return true
 	}
 	return false
 }
+
+// scope consumes a scope. Everything that orders does so for the whole system here.
+func (c *compiler) scope() string { return c.takeOf("cta", "cluster", "gpu", "sys") }
 
 func (c *compiler) space(names ...Space) Space {
 	for _, s := range names {
@@ -171,8 +174,11 @@ func (c *compiler) frameVar(name string) (off, size uint64, ok bool) {
 func atomics(red bool) func(c *compiler) {
 	return func(c *compiler) {
 		c.takeOf("relaxed", "acquire", "release", "acq_rel")
-		c.takeOf("cta", "cluster", "gpu", "sys")
+		scope := c.scope()
 		space := c.space(SpaceGlobal, SpaceShared)
+		if scope == "" {
+			c.scope() // where NVRTC writes it
+		}
 		op := c.takeOf("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
 		c.cacheHints()
 		t := c.typ(b32, b64, u32, u64, s32, s64, f32, f64)
