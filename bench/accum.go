@@ -238,7 +238,7 @@ func (t *accumTask) rows(times []samples) []record.Row {
 	row := record.Row{
 		Operation: record.OperationAccumDirect, Mode: record.Forced, Backend: t.backend,
 		Batch:  record.Batch{Count: t.samples, Unit: record.UnitSamples},
-		Rounds: len(times[0].ns), Single: times[0].timing(), Columns: t.found.columns,
+		Rounds: len(times[0].ns), Calls: times[0].calls, Single: times[0].timing(), Columns: t.found.columns,
 	}
 	if len(t.sides) == 0 {
 		plan := wholePlan(t.host.devices[0], t.samples)

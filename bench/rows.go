@@ -54,7 +54,7 @@ func (s *task) row(mode record.Mode, single samples, c checked) record.Row {
 	return record.Row{
 		Operation: s.op.name, Mode: mode, Backend: s.single.Backend().String(),
 		Batch:  record.Batch{Count: s.rowCount(), Unit: record.UnitRays},
-		Rounds: len(single.ns), Single: single.timing(),
+		Rounds: len(single.ns), Calls: single.calls, Single: single.timing(),
 		RowBytes: &record.RowBytes{
 			DeclaredIn: in, DeclaredOut: int(op.Record), MeasuredOut: &measured,
 			WireIn: &in, WireOut: &wire, MeasuredWireOut: record.Null(),

@@ -11,7 +11,7 @@ import (
 
 // variant is one way to do the same work.
 type variant struct {
-	// run enqueues the work. The returned function gives the results back; it is called outside the sample.
+	// run enqueues the work. The returned function gives the results back; it is called outside the timed part.
 	run func() (release func() error, err error)
 }
 
@@ -23,12 +23,15 @@ type stopwatch struct {
 	short  time.Duration    // rows whose samples together take less get more rounds than were asked for
 }
 
-// Bounds of the rounds of a row. The fastest of a few calls of microseconds is a matter of luck, and a collection costs more than
-// such calls, and makes the next one slow: there is one for so much time of samples.
+// Bounds of the rounds of a row. A collection costs more than calls of microseconds, and makes the next one slow: there is one for so
+// much time of samples. The fastest of any number of such calls is a matter of luck, because the faster a call, the rarer it is, without
+// a limit that many reach: a sample is the mean of several.
 const (
 	shortTime   = 60 * time.Millisecond
 	mostRounds  = 500
 	collectTime = 10 * time.Millisecond
+	shortCall   = 100 * time.Microsecond
+	shortCalls  = 16
 )
 
 // stopwatch is that of calls on some of the devices. What emulated ones take says nothing, however often they are asked.
@@ -43,30 +46,38 @@ func (h *host) stopwatch(contexts []*cuda.Context) stopwatch {
 // samples of one variant in nanoseconds, and what the pools did meanwhile.
 type samples struct {
 	ns     []int64
+	calls  int    // each sample is the mean of so many
 	allocs uint64 // driver allocations inside samples after the first round
 }
 
-// measure runs every variant once a round: warmup rounds unrecorded, and then repeat recorded ones, or as many more as the row is
-// short. The garbage collector runs between rounds and not inside a sample.
+// measure takes a sample of every variant in each round: warmup rounds unrecorded, and then repeat recorded ones, or as many more as the
+// row is short. Where the last warm-up had a short call, samples are of several calls, those of all variants. The garbage collector
+// runs between rounds and not inside a sample.
 func (w stopwatch) measure(variants []variant, warmup, repeat int) ([]samples, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	result := make([]samples, len(variants))
+	calls := 1
 	var recorded, uncollected time.Duration // samples
 	for round := 0; round < warmup+repeat || recorded < w.short && round < warmup+mostRounds; round++ {
 		if round == 0 || uncollected >= collectTime {
 			runtime.GC()
 			uncollected = 0
 		}
-		took, err := w.round(variants, round, round >= warmup, result)
+		took, shortest, err := w.round(variants, round, calls, round >= warmup, result)
 		if err != nil {
 			return nil, err
 		}
 		uncollected += took
 		if round >= warmup {
 			recorded += took
+		} else if round == warmup-1 && w.short > 0 && shortest < shortCall {
+			calls = shortCalls
 		}
+	}
+	for i := range result {
+		result[i].calls = calls
 	}
 	return result, nil
 }
@@ -85,28 +96,37 @@ func place(n, round, i int) int {
 	return ((round+step)%n + n) % n
 }
 
-// round returns what its samples take together.
-func (w stopwatch) round(variants []variant, round int, record bool, result []samples) (took time.Duration, err error) {
+// round returns what its calls take together, and the shortest of its samples.
+func (w stopwatch) round(variants []variant, round, calls int, record bool, result []samples) (took, shortest time.Duration, err error) {
 	for i := range variants {
 		at := place(len(variants), round, i)
 		before := w.allocs()
-		ns, err := w.sample(variants[at])
-		if err != nil {
-			return 0, err
+		sum := time.Duration(0)
+		for range calls {
+			ns, err := w.call(variants[at])
+			if err != nil {
+				return 0, 0, err
+			}
+			sum += time.Duration(ns)
 		}
-		took += time.Duration(ns)
+		sample := sum / time.Duration(calls)
+		took += sum
+		if i == 0 || sample < shortest {
+			shortest = sample
+		}
 		if !record {
 			continue
 		}
-		result[at].ns = append(result[at].ns, ns)
+		result[at].ns = append(result[at].ns, sample.Nanoseconds())
 		if round > 0 { // the very first round fills the pools, also without a warm-up
 			result[at].allocs += w.allocs() - before
 		}
 	}
-	return took, nil
+	return took, shortest, nil
 }
 
-func (w stopwatch) sample(v variant) (int64, error) {
+// call times a call from idle devices to idle devices.
+func (w stopwatch) call(v variant) (int64, error) {
 	if err := w.sync(); err != nil {
 		return 0, err
 	}

@@ -97,6 +97,7 @@ func TestShortCallsGetMoreRounds(t *testing.T) {
 		want           int
 	}{
 		{"alone", []time.Duration{299 * us}, 0, 7, 200},
+		{"samples of several calls", []time.Duration{49 * us, 24 * us}, 2, 7, 50},
 		{"the warm-up does not count", []time.Duration{299 * us}, 5, 7, 200},
 		{"three share the time", []time.Duration{99 * us, 199 * us, 299 * us}, 2, 7, 100},
 		{"the shortest calls", []time.Duration{0}, 2, 7, 500},
@@ -116,6 +117,47 @@ func TestShortCallsGetMoreRounds(t *testing.T) {
 			for _, s := range got {
 				require.Len(t, s.ns, c.want)
 			}
+		})
+	}
+}
+
+// Where a call is short, every sample of the row is the mean of 16 calls: what a call takes now and then, and luck, are in all of them.
+func TestSamplesOfShortCalls(t *testing.T) {
+	const us = time.Microsecond // which is what the waits of a call take
+	for _, c := range []struct {
+		name   string
+		took   []time.Duration // of a call, in turn
+		other  time.Duration
+		warmup int
+		short  time.Duration
+		calls  int
+		first  int64 // sample
+	}{
+		{"short", []time.Duration{9 * us, 49 * us}, time.Millisecond, 2, shortTime, 16, 30_000},
+		{"both", []time.Duration{9 * us, 49 * us}, 0, 2, shortTime, 16, 30_000},
+		{"at the limit", []time.Duration{99 * us}, time.Millisecond, 2, shortTime, 1, 100_000},
+		{"emulated", []time.Duration{9 * us}, time.Millisecond, 2, 0, 1, 10_000},
+		{"without a warm-up", []time.Duration{9 * us}, time.Millisecond, 0, shortTime, 1, 10_000},
+		{"long at first", []time.Duration{200 * us, 9 * us}, time.Millisecond, 2, shortTime, 16, 105_500},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakeWatch{}
+			made, other := 0, f.variant("b", c.other)
+			v := variant{run: func() (func() error, error) {
+				f.clock = f.clock.Add(c.took[made%len(c.took)])
+				made++
+				return func() error { f.clock = f.clock.Add(time.Hour); return nil }, nil
+			}}
+			w := f.stopwatch()
+			w.short = c.short
+			got, err := w.measure([]variant{v, other}, c.warmup, 3)
+			require.NoError(t, err)
+			for _, s := range got {
+				require.Equal(t, c.calls, s.calls)
+			}
+			require.Equal(t, c.first, got[0].ns[0])
+			require.Equal(t, c.warmup+c.calls*len(got[0].ns), made)
+			require.Equal(t, c.other.Nanoseconds()+1000, got[1].ns[0])
 		})
 	}
 }

@@ -131,10 +131,10 @@ func (s *task) recordTracers(times []samples) []record.Tracer {
 	if operation == record.OperationIntersect {
 		operation = "" // what tracers were compared by at first
 	}
-	list := []record.Tracer{{Operation: operation, Name: s.single.Backend().String(), Rounds: len(times[0].ns), Single: times[0].timing()}}
+	list := []record.Tracer{{Operation: operation, Name: s.single.Backend().String(), Rounds: len(times[0].ns), Calls: times[0].calls, Single: times[0].timing()}}
 	for i, c := range s.contenders {
 		own := times[len(times)-len(s.contenders)+i]
-		t := record.Tracer{Operation: operation, Name: c.name, Rounds: len(own.ns), Single: own.timing()}
+		t := record.Tracer{Operation: operation, Name: c.name, Rounds: len(own.ns), Calls: own.calls, Single: own.timing()}
 		if c.scene != nil {
 			t.DifferingWords = &c.differ
 		}

@@ -11,7 +11,7 @@
 // guessed are absent, and the rules for it are the weaker ones that rounded numbers allow.
 //
 // A row has as many samples of each variant as its rounds, which are at least those that were asked for; the rows of older
-// records do not tell, and have exactly these.
+// records do not tell, and have exactly these. A sample is a call, or the mean of as many as the row tells.
 //
 // Times are integer nanoseconds. Every timing names its resolution: 1 for a live one, 10000 where the source printed
 // milliseconds with two decimals.

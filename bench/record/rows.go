@@ -62,6 +62,7 @@ type Row struct {
 	Backend       string         `json:"backend,omitempty"` // cuda or optix
 	Batch         Batch          `json:"batch"`
 	Rounds        int            `json:"rounds,omitempty"` // samples of each variant; absent: Parameters.Repeat
+	Calls         int            `json:"calls,omitempty"`  // whose mean a sample is; absent: 1
 	Single        Timing         `json:"single"`
 	Multi         *Timing        `json:"multi,omitempty"`
 	TimingSource  string         `json:"timing_source,omitempty"` // absent: measured

@@ -69,6 +69,8 @@ func TestSchemaRefuses(t *testing.T) {
 		}},
 		{"rounds 0", false, set(miniRow(0), "rounds", 0)},
 		{"import with rounds", true, set(lightRow(0), "rounds", 7)},
+		{"calls 0", false, set(miniRow(0), "calls", 0)},
+		{"import with calls", true, set(lightRow(0), "calls", 16)},
 		{"unknown operation", false, set(miniRow(0), "operation", "render")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func liveRecord() *Record {
 		ThroughputNS: []int64{100, 101}, ThroughputWeights: []float64{1, 1},
 	}
 	streamed := row(Streamed)
-	streamed.Rounds = 4
+	streamed.Rounds, streamed.Calls = 4, 16
 	streamed.Single, streamed.Multi = timing(1000, 1100, 1500, 1100), ptr(timing(800, 900, 950, 900))
 	streamed.PeakMemory = &PeakMemory{
 		Status: StatusMeasured, MasterDevice: ptr(0), BaselineBytes: ptr(int64(10)), StreamedBytes: ptr(int64(20)),

@@ -162,6 +162,7 @@ type Tracer struct {
 	Operation string `json:"operation,omitempty"` // absent: intersect
 	Name      string `json:"name"`                // cuda, optix or optix_bare
 	Rounds    int    `json:"rounds,omitempty"`    // as in Row
+	Calls     int    `json:"calls,omitempty"`     // as in Row
 	Single    Timing `json:"single"`
 	// DifferingWords counts the values of the result that differ from those of the first tracer: rays that meet an edge
 	// may name another triangle.
