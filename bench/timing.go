@@ -27,7 +27,7 @@ type stopwatch struct {
 // much time of samples. The fastest of any number of such calls is a matter of luck, because the faster a call, the rarer it is, without
 // a limit that many reach: a sample is the mean of several.
 const (
-	shortTime   = 60 * time.Millisecond
+	shortTime   = 150 * time.Millisecond
 	mostRounds  = 500
 	collectTime = 10 * time.Millisecond
 	shortCall   = 100 * time.Microsecond

@@ -111,7 +111,7 @@ func TestShortCallsGetMoreRounds(t *testing.T) {
 				variants = append(variants, f.variant("a", d))
 			}
 			w := f.stopwatch()
-			w.short = shortTime
+			w.short = 60 * time.Millisecond
 			got, err := w.measure(variants, c.warmup, c.repeat)
 			require.NoError(t, err)
 			for _, s := range got {
@@ -133,12 +133,12 @@ func TestSamplesOfShortCalls(t *testing.T) {
 		calls  int
 		first  int64 // sample
 	}{
-		{"short", []time.Duration{9 * us, 49 * us}, time.Millisecond, 2, shortTime, 16, 30_000},
-		{"both", []time.Duration{9 * us, 49 * us}, 0, 2, shortTime, 16, 30_000},
-		{"at the limit", []time.Duration{99 * us}, time.Millisecond, 2, shortTime, 1, 100_000},
+		{"short", []time.Duration{9 * us, 49 * us}, time.Millisecond, 2, time.Millisecond, 16, 30_000},
+		{"both", []time.Duration{9 * us, 49 * us}, 0, 2, time.Millisecond, 16, 30_000},
+		{"at the limit", []time.Duration{99 * us}, time.Millisecond, 2, time.Millisecond, 1, 100_000},
 		{"emulated", []time.Duration{9 * us}, time.Millisecond, 2, 0, 1, 10_000},
-		{"without a warm-up", []time.Duration{9 * us}, time.Millisecond, 0, shortTime, 1, 10_000},
-		{"long at first", []time.Duration{200 * us, 9 * us}, time.Millisecond, 2, shortTime, 16, 105_500},
+		{"without a warm-up", []time.Duration{9 * us}, time.Millisecond, 0, time.Millisecond, 1, 10_000},
+		{"long at first", []time.Duration{200 * us, 9 * us}, time.Millisecond, 2, time.Millisecond, 16, 105_500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fakeWatch{}
