@@ -21,9 +21,10 @@
 // interleaved: each round takes a sample of every variant, the one that starts rotates, and each follows every other one
 // equally often, so a slow spell of the machine and what a call leaves behind meet them all. A row has as many rounds as
 // --repeat says, and on GPUs more where its calls are short: until they add up to 150 ms, at most 500, the same number for all its
-// variants. A sample is a call, or where a call takes less than 100 microseconds the mean of 16. The loop is locked to its
-// thread, garbage is collected between rounds, once for 10 ms of calls, and result buffers come from the pool; a driver
-// allocation inside a sample after the warm-up is a failed check. All samples are kept. Speedups compare minima.
+// variants. A sample is a call, or where a call takes less than 100 microseconds the mean of 16. With --repeat 1 it is one call of
+// each variant, whatever it takes, so that a profiler can count launches. The loop is locked to its thread, garbage is collected
+// between rounds, once for 10 ms of calls, and result buffers come from the pool; a driver allocation inside a sample after the
+// warm-up is a failed check. All samples are kept. Speedups compare minima.
 //
 // # Checks
 //

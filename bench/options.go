@@ -52,7 +52,8 @@ options:
   --accum-only                      the rows of the accumulation alone
   --accum-sweep                     then accumulate 65536 to 67108864 samples, on one device and divided equally
   --warmup W, --repeat R            rounds before measuring, and the fewest while measuring: on GPUs short calls are repeated
-                                    until they add up to 150 ms, or 500 times (default: 2 and 7, on emulated devices 0 and 2)
+                                    until they add up to 150 ms, or 500 times, but not with --repeat 1 (default: 2 and 7, on
+                                    emulated devices 0 and 2)
   --transport auto|direct|copy|host how remote rows travel (default: auto)
   --calibration-rows N, --calibration-repeats R
                                     rows of a calibration's probe, 0 for those of the batch, and rounds in which it times

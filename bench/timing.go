@@ -51,13 +51,17 @@ type samples struct {
 }
 
 // measure takes a sample of every variant in each round: warmup rounds unrecorded, and then repeat recorded ones, or as many more as the
-// row is short. Where the last warm-up had a short call, samples are of several calls, those of all variants. The garbage collector
-// runs between rounds and not inside a sample.
+// row is short. Where the last warm-up had a short call, samples are of several calls, those of all variants. A single round is one call
+// of each and no more: who asks for it counts launches, as a profiler does. The garbage collector runs between rounds and not inside a
+// sample.
 func (w stopwatch) measure(variants []variant, warmup, repeat int) ([]samples, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	result := make([]samples, len(variants))
+	if repeat == 1 {
+		w.short = 0
+	}
 	calls := 1
 	var recorded, uncollected time.Duration // samples
 	for round := 0; round < warmup+repeat || recorded < w.short && round < warmup+mostRounds; round++ {
