@@ -95,7 +95,7 @@ func (p *program) planBatch(ctx context.Context, c *common, options chunked.Opti
 		return err
 	}
 	p.progress("")
-	_, err = fmt.Fprintf(p.stdout, "%sdevices: %s\n", plan, e.describeDevices())
+	_, err = fmt.Fprintf(p.stdout, "%sdevices: %s\n", flagNames.Replace(plan.String()), e.describeDevices())
 	return err
 }
 
@@ -115,7 +115,7 @@ func (p *program) reportBatch(e *engine, job batchJob, columns []npy.Column, wat
 	}
 	p.progress("")
 	master := e.scene.Master()
-	fmt.Fprintf(p.stderr, "%sdevices: %s\nbackend: %s (%s)\ntime: %s\n", plan, e.describeDevices(), master.Backend(),
+	fmt.Fprintf(p.stderr, "%sdevices: %s\nbackend: %s (%s)\ntime: %s\n", flagNames.Replace(plan.String()), e.describeDevices(), master.Backend(),
 		master.BackendReason(), watch)
 	in, back := linkBytes(plan)
 	var result int64

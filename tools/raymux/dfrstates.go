@@ -50,6 +50,10 @@ func (p *program) dfrStates(ctx context.Context, args []string) (err error) {
 		p.note("%d %s of two faces with opposite orientation left out; orient the triangles of a mesh alike", report.Inconsistent,
 			plural(report.Inconsistent, "edge"))
 	}
+	if report.States == 0 {
+		p.note("no edge diffracts: %d %s, of which %d flat and %d concave; orient triangles counter-clockwise as seen from outside",
+			report.Edges, plural(report.Edges, "edge"), report.Flat, report.Concave)
+	}
 	columns := writtenStates(states, count, f.fields)
 	watch.lap("extract")
 	if err := p.write(ctx, f.out, columns); err != nil {

@@ -41,6 +41,11 @@ func TestDfrStates(t *testing.T) {
 	r = b.succeed(t, statesCall().with("-out").with("-plan", "true").args(b)...)
 	assert.Contains(t, r.out, "no rows are split")
 
+	// A tetrahedron whose normals point inwards.
+	b.file(t, "inside.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 4 2\nf 1 3 4\nf 2 4 3\n")
+	r = b.succeed(t, statesCall().with("-mesh", "inside.obj").args(b)...)
+	assert.Contains(t, r.err, "note: no edge diffracts: 6 edges, of which 0 flat and 6 concave; orient triangles")
+
 	// Two faces that turn their backs on each other.
 	b.file(t, "twisted.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\n")
 	r = b.succeed(t, statesCall().with("-mesh", "twisted.obj").args(b)...)

@@ -242,8 +242,8 @@ func malformedCalls() []malformed {
 		}
 		add(flag+" twice", run.with(flag, "1", "1"), exitUsage, flag, "given twice")
 	}
-	add("memory-budget too small", run.with("-memory-budget", "100"), exitUsage, "100", "228")
-	add("memory-budget too small for the chunks", run.with("-memory-budget", "500").with("-chunk-rows", "3"), exitUsage, "500")
+	add("memory-budget too small", run.with("-memory-budget", "100"), exitUsage, "-memory-budget is 100 B", "minimum 228 B")
+	add("memory-budget too small for the chunks", run.with("-memory-budget", "500").with("-chunk-rows", "3"), exitUsage, "-chunk-rows of 3 rows need 684 B", "-memory-budget is 500 B", "at most 2 rows, or leave -chunk-rows out")
 	add("transport", run.with("-transport", "pigeon"), exitUsage, "-transport", "use auto, direct, copy or host")
 	add("backend", run.with("-backend", "cpu"), exitUsage, "-backend", "use auto, cuda or optix")
 	add("devices word", run.with("-devices", "gpu"), exitUsage, "-devices", "use all, emu:N, or device numbers")

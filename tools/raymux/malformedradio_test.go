@@ -130,7 +130,7 @@ func TestMalformedRadio(t *testing.T) {
 			"polarization":           {call: direct.with("-polarization", "1,0,0"), want: []string{"unknown flag -polarization; raymux dfr-direct -h lists the flags"}},
 			"columns in .npy":        {call: direct.with("-out", "x.npy"), want: []string{"an .npy file for 7 columns"}},
 			"unknown column":         {call: direct.with("-fields", "field"), want: []string{`-fields: found "field"; expected all or some of power,direct_count,keller_count,vis_rejects,utd_rejects,edge_uses,inactive_lanes`}},
-			"too small a budget":     {call: direct.with("-memory-budget", "7"), want: []string{"MemoryBudget is 7 B"}},
+			"too small a budget":     {call: direct.with("-memory-budget", "7"), want: []string{"-memory-budget is 7 B"}},
 			"index without a row":    {call: onFloor(direct).with("-material", "far_index.npz"), want: []string{"-material", "far_index.npz", "Index[1]"}},
 			"materials of few faces": {call: onFloor(direct).with("-material", "per_face.npz"), want: []string{"-material", "per_face.npz", "2 faces"}},
 		},

@@ -184,7 +184,7 @@ func TestPlan(t *testing.T) {
 	}
 	r = b.succeed(t, intersectCall().with("-plan", "true").args(b)...)
 	assert.Contains(t, r.out, "kind=master")
-	assert.Contains(t, r.out, "floor")
+	assert.Contains(t, r.out, "rows < floor 1048576 (-min-rows)")
 	assert.Empty(t, r.outputFiles, "-plan writes nothing even when -out is given")
 	// With a limit of the chunks the plan is that of a streamed call, whose chunks share three slots.
 	r = b.succeed(t, intersectCall().with("-plan", "true").with("-memory-budget", "456").args(b)...)

@@ -54,6 +54,15 @@ func forFile(flag, file string, err error) error {
 	return &fileError{flag, file, err}
 }
 
+// flagNames are the flags of the options that plans, and errors about them, name.
+var flagNames = strings.NewReplacer(
+	"leave ChunkRays at 0", "leave -chunk-rows out",
+	"ChunkRays", "-chunk-rows",
+	"MemoryBudget", "-memory-budget",
+	"MinRaysPerDevice", "-min-rows",
+	"MinLanesPerDevice", "-min-lanes",
+)
+
 // describe turns an error into the exit status and one line of text.
 func describe(ctx context.Context, err error) (status int, text string) {
 	text = strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
@@ -71,12 +80,15 @@ func describe(ctx context.Context, err error) (status int, text string) {
 		limit   *scene.LimitError
 		probe   *multi.ProbeError
 	)
+	if errors.As(err, &option) || errors.As(err, &budget) || errors.As(err, &chunk) {
+		text = flagNames.Replace(text)
+	}
 	switch {
 	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
 		return exitInterrupted, "interrupted; no output was written"
 	case errors.As(err, &devices):
 		return exitDevices, text
-	case errors.As(err, &usage), errors.As(err, &fault), errors.As(err, &option), errors.As(err, &budget), errors.As(err, &chunk), errors.As(err, &arg), errors.As(err, &limit), errors.As(err, &probe),
+	case errors.As(err, &usage), errors.As(err, &fault), option != nil, budget != nil, chunk != nil, errors.As(err, &arg), errors.As(err, &limit), errors.As(err, &probe),
 		errors.Is(err, multi.ErrCalibration):
 		return exitUsage, text
 	}
