@@ -39,7 +39,7 @@ func pagePlans() map[string]chunked.Input {
 		"requested": call(chains(2), 33, 2, chunked.Copy, func(in *chunked.Input) {
 			in.Options.ChunkRays = 7
 		}),
-		"lanes": call(direct(100, 209), 1<<22, 2, chunked.Direct, func(in *chunked.Input) { in.Op.MinLanes = 1 << 21 }),
+		"lanes": call(direct(100, 209), 1<<21, 2, chunked.Direct, func(in *chunked.Input) { in.Op.MinLanes = 1 << 20 }),
 	}
 }
 

@@ -29,8 +29,8 @@ import (
 // with the Copy and Host transports copied, once or twice, and added by a launch each. A mask
 // adds two event operations. No wait, and no driver allocation once the pools are warm.
 //
-// Devices get lanes, or where there are more than 2048 pairs, of fewer than 4096 lanes each,
-// about as many lanes of whole pairs.
+// Devices get the lanes that Plan says, or where there are more than 2048 pairs of a state and
+// a cell (Keller samples: states), of fewer than 4096 lanes each, about as many of whole pairs.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrDirectOptions, opts ...scene.CallOption) (*scene.DfrAccum, error) {
 	op := AccumDfrDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
 	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {
@@ -41,8 +41,8 @@ func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, gr
 // AccumDfrCoherentDirect adds up the diffracted fields of all wedge states on a grid, as
 // scene.AccumDfrCoherentDirect does, with the pairs of state and cell divided among the
 // devices of the set, cell by cell. A cell whose states are on two devices is put together
-// on the master. All else is as for AccumDfrDirect, with 36 bytes per cell, 292 more for each of up to 4096
-// cells with as many states or more, and by default at least 2097152 lanes.
+// on the master. All else is as for AccumDfrDirect, with 36 bytes per cell, 292 more for each
+// of up to 4096 cells with as many states or more, and by default at least 2097152 lanes.
 func (s *Scene) AccumDfrCoherentDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrCoherentOptions, opts ...scene.CallOption) (*scene.DfrCoherentAccum, error) {
 	op := AccumDfrCoherentDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
 	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrCoherentAccum, *scene.GridCall, error) {

@@ -22,8 +22,10 @@ type CallInfo struct {
 
 	// Bytes per row, measured: of the result, and over the link both ways.
 	MeasuredRowBytes, MeasuredWireBytes int64
-	// Bytes over links: inputs from the master, and winners to it; of rows that the master has
-	// filled (TraceDfrPaths), what they send at most.
+	// Bytes over links: inputs from the master, and winners to it, or of accumulations the sums
+	// of each remote once. Of rows that the master has filled (TraceDfrPaths) it is what they
+	// send at most; of sums that all devices add to (AccumDfrDirect) their size, whatever the
+	// number of additions.
 	FromMaster, ToMaster int64
 	// HighWater is the bytes that the call held on each device at the same time, by
 	// position. Columns start at multiples of 256 bytes, so that it exceeds the

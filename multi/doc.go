@@ -15,7 +15,7 @@
 // each directed pair, run once in [New].
 //
 // Accumulations on grids are divided along their lanes or rays: each device has sums of
-// integers, which the master adds. Paths over edges are divided along their transmitters.
+// integers, which the master adds, or all add to one. Paths over edges are divided along their transmitters.
 //
 // A batch too small to be worth dividing runs on the master as the plain call
 // it is; [Scene.Plan] says beforehand what would happen and why.

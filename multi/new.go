@@ -19,8 +19,9 @@ import (
 // (empty, duplicates, range: ErrDeviceList), the options
 // (*chunked.OptionError), equality of the devices (ErrMixed, unless
 // AllowMixedDevices), peer access between the master and each remote in both
-// directions, with a self-test of 1 MiB by copy, by kernel writes and by
-// kernel reads (*PeerError, unless AllowNoPeerAccess).
+// directions, with a self-test of 1 MiB by copy, by kernel writes, by
+// kernel reads, and by additions of kernels where the driver offers atomics on
+// the link (*PeerError, unless AllowNoPeerAccess).
 //
 // With one device there is no self-test, no private stream and no split:
 // every call is that of the plain scene.

@@ -57,12 +57,14 @@ type DfrDirectOptions struct {
 //
 // The work is enqueued on the scene's stream or the stream of OnStream, and the call
 // returns without waiting for it. Nothing is launched without lanes or states. Errors:
-// *ArgumentError, *cuda.WrongDeviceError, before anything is enqueued. Cost: a fill and
-// one launch for grids of up to 4096 cells and direct samples, one launch more for others,
-// and for Keller samples a fill, a launch and memory of the pool for private copies of a
-// small grid (8 MiB at most). The result takes 52 bytes per cell, because the exact sums
-// are part of it, and for up to 2048 pairs of a state and a cell 4 bytes for each. The first call loads the kernels, and with the OptiX backend builds a
-// search tree after each change of the geometry, for which it waits.
+// ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the error of ctx, before
+// anything is enqueued, and errors of the device. Cost: a fill and one launch for grids of up
+// to 4096 cells and direct samples, one launch more for others, and for Keller samples a
+// fill, a launch and memory of the pool for private copies of a small grid (8 MiB at most).
+// The result takes 52 bytes per cell, because the exact sums are part of it, and for up to
+// 2048 pairs of a state and a cell 4 bytes for each. The first call loads the kernels, and
+// with the OptiX backend builds a search tree after each change of the geometry, for which
+// it waits.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *StateTable, g Grid, o DfrDirectOptions, opts ...CallOption) (*DfrAccum, error) {
 	return askGrid(ctx, s, func() (*DfrAccum, *GridCall, error) { return s.prepareAccumDfr(states, g, o, opts) })
 }

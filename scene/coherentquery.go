@@ -32,9 +32,11 @@ const (
 	coherentComponents = 6
 	coherentCounters   = 3
 	coherentWords      = coherentComponents * wordsPerSum
-	// CutBytes is what a cell that launches divide adds to an accumulator.
-	CutBytes = 8*coherentWords + 4
 )
+
+// CutBytes is what a cell of AccumDfrCoherentDirect that launches divide adds to an
+// accumulator. For schedulers.
+const CutBytes = 8*coherentWords + 4
 
 func (q *coherentQuery) terms() coherentTerms {
 	o := &q.options

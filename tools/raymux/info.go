@@ -62,6 +62,8 @@ type peerInfo struct {
 	To     int    `json:"to"`
 	Works  bool   `json:"works"`
 	Result string `json:"result"`
+	// Atomics is whether kernels of From may add to memory of To while others do.
+	Atomics bool `json:"atomics"`
 	// Transport is how the kernels of From best get at rows on To, from the times of a kernel that works across the link
 	// and of copies of the same bytes; 0 where they were not measured, as on emulated devices.
 	Transport string  `json:"transport"`
@@ -78,7 +80,7 @@ type peerInfo struct {
 func peers(links []multi.Link, speeds []multi.LinkSpeed) []peerInfo {
 	list := []peerInfo{}
 	for _, l := range links {
-		p := peerInfo{From: l.From, To: l.To, Works: l.OK(), Result: l.Trouble(), Transport: l.Transport.String(),
+		p := peerInfo{From: l.From, To: l.To, Works: l.OK(), Result: l.Trouble(), Atomics: l.Atomics, Transport: l.Transport.String(),
 			DirectMS: l.DirectTime.Seconds() * 1e3, CopyMS: l.CopyTime.Seconds() * 1e3}
 		for _, s := range speeds {
 			switch {
@@ -222,14 +224,17 @@ func (r *infoReport) print(w io.Writer, verbose bool) error {
 		pr.linef("           %s: %s (%s)", t.Name, state, t.Reason)
 	}
 	for _, l := range r.Peers {
-		rate, rule := "", ""
+		rate, rule, atomics := "", "", "no atomics"
+		if l.Atomics {
+			atomics = "atomics"
+		}
 		if l.BytesPerSecond > 0 {
 			rate = fmt.Sprintf(", copies at %.1f GB/s, with the way back %.1f GB/s", l.BytesPerSecond/1e9, l.BothBytesPerSecond/1e9)
 		}
 		if l.CopyMS > 0 {
 			rule = fmt.Sprintf(" (2^20 rows in %.3f ms directly, %.3f ms by copies)", l.DirectMS, l.CopyMS)
 		}
-		pr.linef("peer       dev%d -> dev%d: %s%s; %s%s", l.From, l.To, l.Result, rate, l.Transport, rule)
+		pr.linef("peer       dev%d -> dev%d: %s%s; %s%s, %s", l.From, l.To, l.Result, rate, l.Transport, rule, atomics)
 	}
 	if r.Transport != "" {
 		pr.linef("transport  %s", r.Transport)

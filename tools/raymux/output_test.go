@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/multi"
 	"github.com/raymux/raymux/ptx"
 	"github.com/raymux/raymux/tools/raymux/npy"
 )
@@ -216,7 +218,7 @@ func TestInfo(t *testing.T) {
 	b := newBench(t)
 	r := b.succeed(t, "info", "-devices", "emu:2", "-v")
 	for _, want := range []string{"driver     emulator", "dev0", "dev1", "backend    cuda", "optix: unavailable", "devices are emulated", "OptiX ABI  none",
-		"dev0 -> dev1: works", "dev1 -> dev0: works", "transport  direct", "claim: identity", ptx.ManifestDigest(), "module link"} {
+		"dev0 -> dev1: works; direct, atomics", "dev1 -> dev0: works; direct, atomics", "transport  direct", "claim: identity", ptx.ManifestDigest(), "module link"} {
 		assert.Contains(t, r.out, want)
 	}
 	assert.Empty(t, r.err)
@@ -226,6 +228,10 @@ func TestInfo(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(r.out), &report))
 	assert.Len(t, report.Devices, 3)
 	assert.Len(t, report.Peers, 4, "each device with the master, both ways")
+	assert.True(t, report.Peers[0].Atomics)
+	var text strings.Builder
+	require.NoError(t, (&infoReport{Peers: peers([]multi.Link{{To: 1, Access: true, Transport: chunked.Copy}}, nil)}).print(&text, false))
+	assert.Contains(t, text.String(), "dev0 -> dev1: works; copy, no atomics\n")
 	assert.Equal(t, "cuda", report.Backend.Name)
 	assert.Equal(t, "identity", report.PTX.Claim)
 	for i, d := range report.Devices {
