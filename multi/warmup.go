@@ -14,7 +14,8 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// Names of operations for WarmUp.
+// Names of operations for WarmUp. Those of other operations load their kernels in their
+// first call.
 const (
 	OpIntersect        = "intersect"
 	OpTraceReflections = "trace_reflections"
@@ -47,9 +48,10 @@ var ErrOperation = errors.New("multi: unknown operation")
 // WarmUp makes on each device what a first call of the operations would have
 // to make: it starts the device, compiles kernels and, where scene.Auto
 // chooses OptiX, its programs. All devices work at the same time, where first
-// calls would do it one after the other. Without ops it warms every operation
-// up. It returns what each device took, and waits for all of them, also when
-// one fails; the error is the *DeviceError of the first in the list.
+// calls would do it one after the other. Without ops it warms up all those that
+// are named here (OpIntersect and its siblings). It returns what each device took, and
+// waits for all of them, also when one fails; the error is the *DeviceError of the
+// first in the list.
 //
 // Devices stay warm until drv is closed as far as OptiX goes; of compiled
 // kernels the driver keeps a cache on disk.
