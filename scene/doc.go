@@ -66,7 +66,8 @@
 //
 // What is marked "For schedulers" are the parts of which a query on several
 // devices is put together, as package multi does it: copies of a scene on other
-// devices, a query that is validated but not launched ([Scene.Prepare]), and its
-// two kernels on some of the rows ([Scene.Traverse], [Scene.Finalize]). Programs
+// devices, a query that is validated but not launched ([Scene.PrepareIntersect]
+// and its siblings give a [Call], or for sums on grids a [GridCall]), and its
+// two kernels on some of the rows ([Call.Search], [Call.Finalize]). Programs
 // that ask [Scene.Intersect] do not need them.
 package scene

@@ -65,8 +65,8 @@ type joinedQuery interface {
 // GridCall is a call over lanes or rays that was validated, but of which nothing is
 // enqueued. For schedulers: an accumulator on every device is set to zero, every lane is
 // accumulated once by any replica, the accumulators are added on the device of the caller
-// and the sum is finished there. All of it are sums of integers, so that any division of
-// the lanes gives the same bits.
+// and the sum is finished there; or where Joins says so all lanes are added to one, by Join.
+// All of it are sums of integers, so that any division of the lanes gives the same bits.
 type GridCall struct {
 	Stream       *cuda.Stream // the caller's stream
 	Begin, Lanes int64        // lanes [Begin, Begin+Lanes) of the whole call
