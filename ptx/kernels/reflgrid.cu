@@ -31,7 +31,9 @@ struct Deposits {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 5)
+// Eight blocks per multiprocessor leave 64 registers, as many as the search alone has: what does
+// not fit is spilled at the ends of legs, and the search hardly notices.
+extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 8)
     accumulate_tubes(const __grid_constant__ TubeParams p)
 {
     Tubes<Deposits> job{p, {p}};
