@@ -41,7 +41,7 @@ const (
 // in the order in which all pairs are taken.
 type dfrPart struct {
 	begin, end, first, pairs int64
-	lanes                    int64 // about as many
+	lanes                    int64 // about as many; of every pair no more than it has
 	spread, groups           uint32
 }
 
@@ -55,8 +55,9 @@ func (q *dfrQuery) part(begin, count int64) dfrPart {
 		return dfrPart{begin: begin, end: begin + count, pairs: min(count, pairs), lanes: count}
 	}
 	at := func(lane int64) int64 { return (lane - q.begin) * pairs / q.lanes }
-	p := dfrPart{begin: q.begin, end: q.begin + q.lanes, first: at(begin), lanes: count, groups: uint32(pairs / partPairs)}
+	p := dfrPart{begin: q.begin, end: q.begin + q.lanes, first: at(begin), groups: uint32(pairs / partPairs)}
 	p.pairs, p.spread = at(begin+count)-p.first, spreadOf(p.groups)
+	p.lanes = p.pairs * (q.lanes / pairs) // not count, with which few pairs would get more threads than they have lanes
 	return p
 }
 

@@ -1,6 +1,7 @@
 package scene_test
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -79,4 +80,38 @@ func requireHalf(t *testing.T, cells int64, res0 int32, acc []uint8) {
 	for q := range all {
 		require.InDelta(t, .5, float64(summed[q])/float64(all[q]), .25, "%d of %d cells of a quarter, in rows of %d", summed[q], all[q], res0)
 	}
+}
+
+// A launch of few of very many lanes has few pairs, whose lanes are as far apart as numbers of
+// lanes go. It does each of them once, however many threads it has.
+func TestAccumDfrDirectFewOfManyPairs(t *testing.T) {
+	r := build(t, farTriangle)
+	states := r.states(stateA)
+	g := gridOne
+	g.Res0, g.Res1 = 1024, 1024
+	const lanes, perPair = 1<<31 - 1, 2047 // and one more of all pairs but one
+	a, c, err := r.PrepareAccumDfrDirect(background, states, g, scene.DfrDirectOptions{Wavelength: 1, DirectSamples: lanes, KeepWords: true})
+	require.NoError(t, err)
+	sc := r.inside()
+	in, out := c.Columns()
+	for _, part := range []struct{ begin, count, pairs int64 }{
+		{0, 3 * perPair, 2}, {0, 2100, 1}, {1 << 30, 4095, 1}, {lanes - 5000, 5000, 3}, {12345, 8000, 3}, {0, 1, 0},
+	} {
+		require.NoError(t, c.Cut([]int64{0, part.begin, part.begin + part.count}))
+		require.NoError(t, c.Allocate())
+		var want []uint8
+		for _, blocks := range []int64{1, 1000} {
+			r.ForceResident(t, blocks)
+			require.NoError(t, c.Zero(r.Scene, r.Stream(), c.Accumulator()))
+			require.NoError(t, c.Accumulate(sc, r.Scene, r.Stream(), in, out, c.Accumulator(), part.begin, part.count))
+			got := toHost(r, c.Accumulator())
+			if want == nil {
+				want = got
+			}
+			require.Equal(t, part.pairs*(perPair+1), int64(binary.LittleEndian.Uint64(want[48*g.Cells():])), "%+v", part)
+			require.True(t, slices.Equal(want, got), "%+v: %d blocks", part, blocks)
+		}
+	}
+	require.NoError(t, sc.Exit())
+	require.NoError(t, a.Close())
 }
