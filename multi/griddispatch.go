@@ -72,8 +72,7 @@ func askGrid[R any](ctx context.Context, s *Scene, op chunked.Op, opts []scene.C
 	if info == nil {
 		err = s.runGrid(ctx, call, plan, nil)
 	} else {
-		own := plan.Clone()
-		begin, rec := time.Now(), s.record(info, &own)
+		begin, rec := time.Now(), s.record(info, plan)
 		err = s.runGrid(ctx, call, plan, rec)
 		info.fillGrid(call, plan, time.Since(begin))
 	}

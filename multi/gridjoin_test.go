@@ -102,3 +102,21 @@ func TestMultiGridJoinsAnyShares(t *testing.T) {
 		require.NoError(t, r.Close())
 	}
 }
+
+// Launches that end at about the same time touch nothing of each other but what they add to, which
+// the race detector sees.
+func TestMultiGridJoinsWithoutRaces(t *testing.T) {
+	drv, _, _ := emulator(t, 2)
+	s, tables := keptSet(t, drv, []int{0, 1})
+	var want map[string][]byte
+	for k := range 100 {
+		r, err := smallGrid(bg, s, tables)
+		require.NoError(t, err)
+		got := bytesOf(t, s.Stream(), r)
+		if k == 0 {
+			want = got
+		}
+		require.Equal(t, want, got)
+		require.NoError(t, r.Close())
+	}
+}

@@ -226,6 +226,9 @@ func (c *GridCall) Join(sc cuda.Scope, on *Scene, st *cuda.Stream, in []RowColum
 	if !ok || !q.joins(c.scene, count) {
 		return badArg(c.op, "count", "is %d lanes of a call that does not join accumulators", count)
 	}
+	if launches < 1 || count < 1 { // the last one would wait for others
+		return badArg(c.op, "launches, count", "are %d, %d, want at least one launch, of at least one lane", launches, count)
+	}
 	if err := firstError(c.checkAccumulator(sum), c.checkAccumulator(own)); err != nil {
 		return err
 	}

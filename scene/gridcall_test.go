@@ -135,6 +135,8 @@ func TestGridCallJoin(t *testing.T) {
 		var wrong *scene.ArgumentError
 		require.ErrorAs(t, c.Join(sc, r.Scene, r.Stream(), in, accs[0], short, 1, 0, lanes), &wrong)
 		require.ErrorAs(t, c.Join(sc, r.Scene, r.Stream(), in, short, accs[0], 1, 0, lanes), &wrong)
+		require.ErrorAs(t, c.Join(sc, r.Scene, r.Stream(), in, accs[0], accs[0], 0, 0, lanes), &wrong)
+		require.ErrorAs(t, c.Join(sc, r.Scene, r.Stream(), in, accs[0], accs[0], 1, 0, 0), &wrong, "no launch")
 		require.NoError(t, sc.Exit())
 		require.NoError(t, a.Close())
 	}

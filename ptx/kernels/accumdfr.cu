@@ -186,8 +186,9 @@ __device__ __forceinline__ void store_result(const DfrReadout& r, i64 cell)
     }
 }
 
-// What this thread has done becomes known on the device, and on others that add to the same sums.
-__device__ __forceinline__ void publish(const AccumDfrParams& p)
+// Orders what the block has done before what thread 0 does next, and that before what the block
+// does next, on the device, and on others that add to the same sums. By thread 0 between barriers.
+__device__ __forceinline__ void order(const AccumDfrParams& p)
 {
     if (p.arrived) {
         __threadfence_system();
@@ -199,13 +200,23 @@ __device__ __forceinline__ void publish(const AccumDfrParams& p)
 // What ends with a block.
 enum End { BLOCK, LAUNCH, CALL };
 
+// By thread 0, when all have added what they have. Who draws the last ticket sees what the others
+// have added, and they see nothing of what it does then: the next launch draws from zero.
 __device__ __forceinline__ End ends(const AccumDfrParams& p)
 {
+    order(p);
     if (atomicAdd(p.ticket, 1) != gridDim.x - 1) {
         return BLOCK;
     }
-    publish(p);
-    return p.arrived && atomicAdd_system(p.arrived, 1) != p.launches - 1 ? LAUNCH : CALL;
+    *p.ticket = 0;
+    order(p);
+    if (p.arrived) {
+        if (atomicAdd_system(p.arrived, 1) != p.launches - 1) {
+            return LAUNCH;
+        }
+        order(p);
+    }
+    return CALL;
 }
 
 // Adds the counters of the block. The last one leaves behind what the next launch needs, and
@@ -220,7 +231,6 @@ __device__ __forceinline__ void end_block(const AccumDfrParams& p)
     if (p.chunk == 0 && !p.readout.power) {
         return;
     }
-    publish(p);
     __syncthreads();
     if (threadIdx.x == 0) {
         end = ends(p);
@@ -229,14 +239,10 @@ __device__ __forceinline__ void end_block(const AccumDfrParams& p)
     if (end == BLOCK) {
         return;
     }
-    if (threadIdx.x == 0) {
-        *p.ticket = 0;
-    }
     for (u32 place = threadIdx.x; p.chunk != 0 && place < p.visited; place += SEARCH_THREADS) {
         p.taken[place] = 0;
     }
     if (end == CALL && p.readout.power) {
-        publish(p);
         for (i64 cell = threadIdx.x; cell < p.readout.cells; cell += SEARCH_THREADS) {
             store_result(p.readout, cell);
         }
