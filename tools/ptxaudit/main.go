@@ -57,7 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case errors.Is(err, errNoCompiler):
-		_, _ = fmt.Fprintf(stderr, "ptxaudit: %v; nothing was rebuilt\n", err)
+		_, _ = fmt.Fprintf(stderr, "ptxaudit: %v; nothing was rebuilt: docs/ptx.md has the command that installs the pinned compiler\n", err)
 		return 3
 	case err != nil:
 		_, _ = fmt.Fprintln(stderr, "ptxaudit:", err)

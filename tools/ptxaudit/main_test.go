@@ -164,7 +164,7 @@ func TestExitStatus(t *testing.T) {
 		{"unknown command", []string{"-root", repoRoot, "verify"}, 2, "usage"},
 		{"unknown flag", []string{"-x"}, 2, "usage"},
 		{"no repository", []string{"-root", empty, "check"}, 1, "ptx/policy.json"},
-		{"rebuild without compiler", []string{"-root", repoRoot, "-nvrtc", empty, "rebuild"}, 3, "nothing was rebuilt"},
+		{"rebuild without compiler", []string{"-root", repoRoot, "-nvrtc", empty, "rebuild"}, 3, "nothing was rebuilt: docs/ptx.md has the command that installs"},
 		{"update without compiler", []string{"-root", repoRoot, "-nvrtc", empty, "update"}, 3, "nothing was rebuilt"},
 		{"rebuild with another compiler", []string{"-root", repoRoot, "-nvrtc", otherLibrary, "rebuild"}, 1, "nothing was rebuilt"},
 	} {

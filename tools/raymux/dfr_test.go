@@ -146,7 +146,8 @@ func TestDfrDirect(t *testing.T) {
 	t.Run("no states", func(t *testing.T) {
 		b := dfrBench(t)
 		b.table(t, "none.npz", stateTable{}.columns()...)
-		b.succeed(t, two.with("-states", "none.npz").args(b)...)
+		r := b.succeed(t, two.with("-states", "none.npz").args(b)...)
+		assert.Contains(t, r.err, "note: -states "+b.path("none.npz")+": it has no state, so nothing is diffracted")
 		b.within(t, 0, "out.npz", "power", 0, 0, 0, 0)
 		b.counters(t, 0, 0, 0, 0, 0, 0)
 	})

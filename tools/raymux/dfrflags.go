@@ -78,6 +78,9 @@ func (p *program) readDfr(ctx context.Context, f *dfrFlags) (h dfrTables, err er
 	if h.states, h.active, err = p.readStates(ctx, f.states); err != nil {
 		return h, err
 	}
+	if h.count() == 0 {
+		p.note("-states %s: it has no state, so nothing is diffracted", f.states)
+	}
 	h.materials, err = p.readMaterials(ctx, f.material)
 	return h, err
 }
