@@ -9,7 +9,7 @@ import (
 
 // DfrDirectOptions are the options of AccumDfrDirect.
 type DfrDirectOptions struct {
-	// Wavelength in metres.
+	// Wavelength in metres, above 0.
 	Wavelength float64
 	// DirectSamples or KellerSamples is the number of lanes of the whole call, below
 	// 2^31; the other is zero. A direct sample goes from a random point of an edge to the

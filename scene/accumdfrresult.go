@@ -10,7 +10,8 @@ import (
 type DfrAccum struct {
 	// Grid is that of the call.
 	Grid Grid
-	// Power is the estimate of every cell, [Res1,Res0].
+	// Power is the estimate of every cell, [Res1,Res0]: in metres for direct samples, a number
+	// without a unit for Keller samples.
 	Power cuda.Slice[float32]
 	// Counts are the counters, in the order of DfrCounts, [6].
 	Counts cuda.Slice[int64]

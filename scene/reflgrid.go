@@ -35,7 +35,7 @@ func (w FieldWeight) String() string {
 // ReflGridOptions says what AccumulateReflections follows and collects. Arrays are on the
 // scene's device.
 type ReflGridOptions struct {
-	// Wavelength is in metres.
+	// Wavelength in metres, above 0.
 	Wavelength float64
 	// SolidAnglePerRay is the solid angle of the fan over its number of rays, in
 	// steradians, at most 4 pi: 4 pi/n for n rays in all directions.
@@ -44,8 +44,8 @@ type ReflGridOptions struct {
 	MaxBounces int
 	// Materials is what the surfaces are made of. Required.
 	Materials *MaterialTable
-	// TxPosition is the transmitter, from which the length of a path is measured: three
-	// values, or three per ray; normally the origins of the rays.
+	// TxPosition is the transmitter, from which the length of a path is measured, in metres:
+	// three values, or three per ray; normally the origins of the rays. Required.
 	TxPosition cuda.Slice[float32]
 	// TxPolarization is the direction of the field, three values or three per ray; its
 	// part across the ray counts, at unit length. That of an upright antenna is (0,0,1).

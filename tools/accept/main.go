@@ -136,7 +136,9 @@ func (a *acceptance) find() (found int, err error) {
 	}
 	lines, err := a.survey()
 	if err != nil {
-		fmt.Fprintf(a.out, "no CUDA device: %v\n", err)
+		// The library's advice is for programs.
+		fmt.Fprintf(a.out, "no CUDA device: %s; -devices emu:2 -allow-partial checks emulated ones\n",
+			strings.ReplaceAll(err.Error(), "; without a GPU use cuda.OpenEmulator", ""))
 	}
 	for i, line := range lines {
 		fmt.Fprintln(a.out, line)
