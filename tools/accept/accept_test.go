@@ -105,8 +105,7 @@ func TestNothingVerified(t *testing.T) {
 	}
 	h := host{broken: errors.New("no driver (hint: install it; without a GPU use cuda.OpenEmulator)")}
 	out, _ := h.run()
-	require.Contains(t, out, "no CUDA device: no driver (hint: install it); -devices emu:2 -allow-partial checks emulated ones
-")
+	require.Contains(t, out, "no CUDA device: no driver (hint: install it); -devices emu:2 -allow-partial checks emulated ones\n")
 	h = host{answer: passes}
 	_, _ = h.run("-devices", "emu:3")
 	require.Contains(t, h.calls[1], "RAYMUX_TEST_EMULATED=3")
