@@ -116,6 +116,10 @@ func TestGridCallJoin(t *testing.T) {
 		a, c, err := r.PrepareAccumDfrDirect(background, states, g, o)
 		require.NoError(t, err)
 		require.True(t, c.Joins(lanes))
+		r.ForceRowsPerLaunch(lanes - 1)
+		require.True(t, c.Joins(lanes-1))
+		require.False(t, c.Joins(lanes), "which are two launches")
+		r.ForceRowsPerLaunch(lanes)
 		sc := r.inside()
 		accs := r.accumulators(c, n+1)
 		for _, acc := range accs {
