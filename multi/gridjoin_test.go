@@ -120,3 +120,23 @@ func TestMultiGridJoinsWithoutRaces(t *testing.T) {
 		require.NoError(t, r.Close())
 	}
 }
+
+// Nothing of a result is written before the caller's stream has come to the call, also when
+// the master has no lanes.
+func TestMultiGridWritesBehindTheCaller(t *testing.T) {
+	drv, _, _ := emulator(t, 2)
+	s, tables := keptSet(t, drv, []int{0, 1})
+	r, err := smallGrid(bg, s, tables)
+	require.NoError(t, err)
+	want := bytesOf(t, s.Stream(), r)
+	busy := occupier(t, s.Stream())
+	for _, s.opts.Weights = range [][]float64{{1, 1}, {0, 1}, {1, 0}} {
+		busy()
+		require.NoError(t, cuda.Fill8(s.Stream(), r.Power, 0x5a))
+		require.NoError(t, cuda.Fill8(s.Stream(), r.Counts, 0x5a))
+		r, err = smallGrid(bg, s, tables, scene.Into(r))
+		require.NoError(t, err)
+		require.Equal(t, want, bytesOf(t, s.Stream(), r), "weights %v", s.opts.Weights)
+	}
+	require.NoError(t, r.Close())
+}
