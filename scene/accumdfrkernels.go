@@ -83,12 +83,14 @@ type accumDfrKernels struct {
 	module                     *cuda.Module
 	cells, azimuths, read, sum *cuda.Function
 	// See the constants; tests take few.
-	fanRounds                             uint32
-	leastRounds, leastChunk, searchRounds int64
+	fanRounds                                       uint32
+	fanNodes, leastRounds, leastChunk, searchRounds int64
 }
 
 func loadAccumDfrKernels(c *cuda.Context) (*accumDfrKernels, error) {
-	k := &accumDfrKernels{fanRounds: fanRounds, leastRounds: leastRounds, leastChunk: leastChunk, searchRounds: searchRounds}
+	k := &accumDfrKernels{
+		fanRounds: fanRounds, fanNodes: fanNodes, leastRounds: leastRounds, leastChunk: leastChunk, searchRounds: searchRounds,
+	}
 	var err error
 	if k.module, err = loadModule(c, accumDfrCellsKernel.Module); err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func randomDivision(rng *rand.Rand, states, cells, lanes int64) (d dividedLanes)
 	slices.Sort(d.at)
 	d.threads = 128 * (1 + rng.Int64N(1<<rng.IntN(11)))
 	d.small = rng.IntN(2) == 0
-	d.k = accumDfrKernels{fanRounds: fanRounds, leastRounds: leastRounds, leastChunk: leastChunk, searchRounds: searchRounds}
+	d.k = accumDfrKernels{fanRounds: fanRounds, fanNodes: fanNodes, leastRounds: leastRounds, leastChunk: leastChunk, searchRounds: searchRounds}
 	if rng.IntN(2) == 0 {
 		d.k = accumDfrKernels{fanRounds: 1, leastRounds: 1, leastChunk: 1, searchRounds: 1 + rng.Int64N(8)}
 	}

@@ -148,7 +148,7 @@ func (p *accumDfrParams) divide(k *accumDfrKernels, lanes, threads int64, small,
 	rounds := perPair / int64(p.Group)
 	p.FanNodes = 0
 	if rounds >= fan {
-		p.FanNodes = uint32(fanNodes + rounds/nodeRounds)
+		p.FanNodes = uint32(k.fanNodes + rounds/nodeRounds)
 	}
 	p.Step, p.Chunk = p.Group*p.Pairs, 0
 	if inTurn && p.Group > 32 && rounds >= k.leastRounds {

@@ -72,7 +72,7 @@ func TestThreadsOfPair(t *testing.T) {
 }
 
 func TestDivisionOfLanes(t *testing.T) {
-	k := &accumDfrKernels{fanRounds: fanRounds, leastRounds: leastRounds, leastChunk: leastChunk, searchRounds: searchRounds}
+	k := &accumDfrKernels{fanRounds: fanRounds, fanNodes: fanNodes, leastRounds: leastRounds, leastChunk: leastChunk, searchRounds: searchRounds}
 	const threads = 101376
 	for _, c := range []struct {
 		lanes                     int64

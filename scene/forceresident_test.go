@@ -16,7 +16,7 @@ func (s *Scene) ForceResident(t testing.TB, blocks int64) {
 		t.Fatal(err)
 	}
 	k.fanRounds, k.leastRounds, k.leastChunk = 1, 1, 1
-	k.searchRounds = searchRounds
+	k.fanNodes, k.searchRounds = fanNodes, searchRounds
 	x.residency.mu.Lock()
 	defer x.residency.mu.Unlock()
 	x.residency.blocks[k.cells], x.residency.blocks[k.azimuths] = blocks, blocks
@@ -31,4 +31,15 @@ func (s *Scene) ForceMoreWarps(t testing.TB, rounds int64) {
 		t.Fatal(err)
 	}
 	k.searchRounds = rounds
+}
+
+// ForceFanNodes makes warps of AccumDfrDirect look at so many nodes and some more for what is
+// near their pair, until the next ForceResident.
+func (s *Scene) ForceFanNodes(t testing.TB, nodes int64) {
+	t.Helper()
+	k, err := s.accumDfrKernels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.fanNodes = nodes
 }
