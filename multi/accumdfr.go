@@ -32,6 +32,15 @@ import (
 // Devices get the lanes that Plan says, or where there are more than 2048 pairs of a state and
 // a cell (Keller samples: states), of fewer than 4096 lanes each, about as many of whole pairs.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrDirectOptions, opts ...scene.CallOption) (*scene.DfrAccum, error) {
+	least := int64(directLanes)
+	if opt.KellerSamples > 0 {
+		least = kellerLanes
+	}
+	if n := opt.DirectSamples + opt.KellerSamples; opt.Window == nil && s.belowFloor(keyDfrDirect, n, least, opts) {
+		return askAlone(ctx, s, keyDfrDirect, n, func(m *scene.Scene) (*scene.DfrAccum, error) {
+			return m.AccumDfrDirect(ctx, states, grid, opt)
+		})
+	}
 	op := AccumDfrDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
 	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {
 		return m.PrepareAccumDfrDirect(ctx, states, grid, opt, opts...)

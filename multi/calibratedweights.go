@@ -52,6 +52,13 @@ func unrestricted(o chunked.Options) chunked.Options {
 	return o
 }
 
+// tries reports whether a calibration of the operation is running.
+func (s *Scene) tries(key string) bool {
+	s.split.mu.Lock()
+	defer s.split.mu.Unlock()
+	return s.split.trial != nil && s.split.trial.key == key
+}
+
 // called notes a call of op.
 func (s *Scene) called(op chunked.Op, rows int64) {
 	s.split.mu.Lock()
