@@ -115,13 +115,21 @@ func TestMultiPathsOverLinks(t *testing.T) {
 type kernelSpy struct {
 	precedence
 	names    map[cuapi.Function]string
+	filled   uint64   // words
 	searches [][]byte // parameters
 	places   []int    // among the launches
 }
 
 func (s *kernelSpy) clear() {
 	s.precedence.clear()
-	s.searches, s.places = nil, nil
+	s.filled, s.searches, s.places = 0, nil, nil
+}
+
+func (s *kernelSpy) MemsetD32Async(dst cuapi.DevicePtr, v uint32, n uint64, st cuapi.Stream) cuapi.Result {
+	s.mu.Lock()
+	s.filled += n
+	s.mu.Unlock()
+	return s.precedence.MemsetD32Async(dst, v, n, st)
 }
 
 func (s *kernelSpy) ModuleGetFunction(m cuapi.Module, name string) (cuapi.Function, cuapi.Result) {
@@ -184,9 +192,16 @@ func TestMultiPathsStoreLittleOverLinks(t *testing.T) {
 	} {
 		s.transport, s.opts.Weights, s.opts.ChunkRays = c.transport, c.weights, c.chunk
 		spy.clear()
-		p, err := l.ask(s, c.layout)
+		var info CallInfo
+		p, err := l.ask(s, c.layout, Info(&info))
 		require.NoError(t, err)
 		require.NoError(t, p.Close())
+		const words = 10 // of delay, field and point
+		if c.fills == 0 {
+			require.Zero(t, spy.filled, c.name)
+		} else {
+			require.EqualValues(t, words*info.Plan.Shards[1].Len(), spy.filled, c.name)
+		}
 		require.Len(t, spy.searches, c.searches, c.name)
 		require.Equal(t, c.filled, filled(spy.searches), c.name)
 		require.Equal(t, c.fills, spy.fills, c.name)
