@@ -59,7 +59,7 @@ func TestMultiGridTimes(t *testing.T) {
 		}
 	}
 	for _, res := range []int32{4, 512} {
-		for _, lanes := range []int64{1 << 18, 1 << 19, 1 << 20, 1 << 21} {
+		for _, lanes := range []int64{1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 23} {
 			s.timeGrid(t, "AccumDfrDirect, azimuths", res, lanes, func(s *Scene, alone bool) (scene.Reusable, error) {
 				o := scene.DfrDirectOptions{Wavelength: 1, KellerSamples: lanes, Seed: 17, Materials: media}
 				if alone {
