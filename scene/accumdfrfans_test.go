@@ -48,7 +48,8 @@ func TestAccumDfrDirectFansOfCrowds(t *testing.T) {
 			for _, o := range []scene.DfrDirectOptions{
 				{Wavelength: 1, DirectSamples: lanes, Seed: 5}, {Wavelength: 1, KellerSamples: lanes, Seed: 5},
 			} {
-				r.ForceResident(t, 1<<20) // a few lanes for each thread, which look at nothing
+				r.ForceResident(t, 1<<20)
+				r.ForceFanNodes(t, 0) // and none for a lane or two of each thread
 				want := r.accumulateDfr(states, g, o)
 				for _, nodes := range []int64{0, 3, 20, 1 << 20} {
 					r.ForceResident(t, 6)
@@ -56,6 +57,38 @@ func TestAccumDfrDirectFansOfCrowds(t *testing.T) {
 					require.Equal(t, want, r.accumulateDfr(states, g, o), "%s, %d triangles, %d nodes", kind, n, nodes)
 				}
 			}
+		}
+	}
+}
+
+// The lists of triangles of the halves of a warp lie behind each other: a leg with as many as fit,
+// or more, leaves those of the other leg alone.
+func TestAccumDfrDirectFansThatAreFull(t *testing.T) {
+	rng := rand.New(rand.NewPCG(83, 84))
+	w := randomWedge(rng, 1)
+	w.pos, w.dir, w.src, w.tMin, w.tMax = vec{0, 0, 0}, vec{1, 0, 0}, vec{0, -2, 0}, -1, 1
+	g := scene.Grid{Axis: scene.AxisZ, Min0: -1, Max0: 1, Min1: 1.5, Max1: 2.5, Res0: 4, Res1: 1}
+	o := scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 4 * 128, Seed: 5}
+	for _, side := range []float32{-1, 1} {
+		for n := 6; n <= 12; n++ {
+			var m scene.Mesh
+			stand := func(x, y, width float32) { // a triangle across the plane of both fans
+				m.Vertices = append(m.Vertices, x-width, y, -.1, x+width, y, -.1, x, y, .1)
+				m.Faces = append(m.Faces, int32(len(m.Vertices)/3-3), int32(len(m.Vertices)/3-2), int32(len(m.Vertices)/3-1))
+			}
+			for i := range n {
+				stand(.02*float32(i-n/2), side*(.5+.05*float32(i)), .01)
+			}
+			stand(.1, -side*.7, .6)
+			r := build(t, m)
+			states := r.states(w)
+			r.ForceResident(t, 1<<20)
+			r.ForceFanNodes(t, 0)
+			want := r.accumulateDfr(states, g, o)
+			require.Greater(t, want.counts.VisRejects, int64(50))
+			r.ForceResident(t, 4)
+			r.ForceFanNodes(t, 1<<10)
+			require.Equal(t, want, r.accumulateDfr(states, g, o), "%d triangles on side %v", n, side)
 		}
 	}
 }
