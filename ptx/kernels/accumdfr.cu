@@ -613,6 +613,7 @@ extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) accum_dfr_azimut
         }
         if (!second) {
             const u32 meeting = __ballot_sync(warp, met);
+            __syncwarp(); // all have read the lanes whose places are used again
             if (met) {
                 queue[warps ? waiting + __popc(meeting & ((1u << thread) - 1)) : thread] = lane;
             }

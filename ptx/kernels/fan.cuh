@@ -166,6 +166,7 @@ __device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, bool is
     if (lane == 0) {
         store_node(fan_node(0), TREE_ROOT);
     }
+    __syncwarp();
     while (__any_sync(warp, left > 0)) {
         if (nodes-- == 0) {
             return left > 0 ? FAN_UNKNOWN : count;
@@ -195,7 +196,7 @@ __device__ __forceinline__ u32 collect(FanTriangle* found, const Fan& f, bool is
         const u32 inners = __ballot_sync(warp, inner) >> half & 0xffff;
         const u32 triangles = __ballot_sync(warp, meets) >> half & 0xffff;
         const bool fits = count + __popc(triangles) <= FAN_TRIANGLES;
-        // All have read the node whose place is used again.
+        __syncwarp(); // all have read the node whose place is used again
         if (looks && !fits) {
             count = FAN_UNKNOWN;
             left = 0;
