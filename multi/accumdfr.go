@@ -14,7 +14,7 @@ import (
 //
 // It runs on the master alone when a remote would get fewer lanes than
 // Options.MinLanesPerDevice, by default 1048576, and for Keller samples one more for every
-// ten bytes of the accumulator. Offload is refused: the result is one grid. The call returns
+// six bytes of the accumulator. Offload is refused: the result is one grid. The call returns
 // when the work is enqueued on the caller's stream.
 //
 // Cost, for accumulators of up to 256 KiB, or 5460 cells, with the Direct transport and

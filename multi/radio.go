@@ -32,7 +32,7 @@ func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid
 }
 
 // Default floors of lanes: what two H200 gain from, of the least work that is known of each
-// operation (docs/adr/floor.md). Accumulators of Keller samples count a sample for every ten
+// operation (docs/adr/floor.md). Accumulators of Keller samples count a sample for every six
 // bytes; direct samples of many cells are so much more work that theirs do not.
 const (
 	directLanes   = 1 << 20
@@ -62,7 +62,7 @@ func AccumDfrDirectOp(grid scene.Grid, states, replicated int64, opt scene.DfrDi
 	g := chunked.Grid{Accumulator: bytes + 8, ReadOut: 4 * cells, Replicated: replicated} // 8: a counter of the result
 	lanes := int64(directLanes)
 	if opt.KellerSamples > 0 {
-		lanes = kellerLanes + (48*cells+48+9)/10
+		lanes = kellerLanes + (48*cells+48+5)/6
 	}
 	if copies > 0 {
 		g.Copies, g.Copy = 1+copies, 48*cells

@@ -67,7 +67,7 @@ func TestRadioPlans(t *testing.T) {
 		floor int64
 	}{
 		{direct, 1048576},
-		{AccumDfrDirectOp(grid(10), 0, 0, scene.DfrDirectOptions{KellerSamples: 1}), 1048576 + 485}, // 4848 bytes
+		{AccumDfrDirectOp(grid(10), 0, 0, scene.DfrDirectOptions{KellerSamples: 1}), 1048576 + 808}, // 4848 bytes
 		{coherent, 2097152},
 		{AccumDfrCoherentDirectOp(grid(1000), 2, 0, scene.DfrCoherentOptions{}), 2097152},
 		{rays, 262144 + 2428572}, // 68000008 bytes
