@@ -13,11 +13,7 @@ import (
 // it. A call that op describes executes exactly this plan; one with Offload, that of
 // PlanStream.
 func (s *Scene) Plan(op chunked.Op, n int64) (chunked.Plan, error) {
-	op, err := s.withCopies(op, n)
-	if err != nil {
-		return chunked.Plan{}, err
-	}
-	return chunked.BuildPlan(s.planInput(op, n))
+	return chunked.BuildPlan(s.planInput(s.withCopies(op, n), n))
 }
 
 // PlanStream is Plan for a call whose result is streamed, by Offload or as a sequence.

@@ -30,12 +30,11 @@ func withReflCopies(op chunked.Op, n int64) chunked.Op {
 
 // withCopies adds the private copies that a call of so many rows makes of its sums, where op
 // does not say.
-func (s *Scene) withCopies(op chunked.Op, rows int64) (chunked.Op, error) {
+func (s *Scene) withCopies(op chunked.Op, rows int64) chunked.Op {
 	if op.Key != keyReflGrid || op.Grid.Copies > 0 {
-		return op, nil
+		return op
 	}
-	n, err := s.master().scene.ReflGridCopies(rows, op.Grid.ReadOut/reflCellBytes)
-	return withReflCopies(op, n), s.master().fail("planning", err)
+	return withReflCopies(op, s.master().scene.ReflGridCopies(rows, op.Grid.ReadOut/reflCellBytes))
 }
 
 // unallocated leaves the memory of a result to the time when there is a plan.

@@ -112,7 +112,7 @@ func (s *Scene) prepareAccumDfr(states *StateTable, g Grid, o DfrDirectOptions, 
 		return nil, nil, err
 	}
 	q.to.Grid, q.to.terms, q.to.of = g, q.terms(), s
-	grid, err := c.gridCall(q, call, begin)
+	grid, err := c.gridCall(q, begin)
 	if err != nil {
 		return nil, nil, err
 	}

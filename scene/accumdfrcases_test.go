@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
-	"github.com/raymux/raymux/cuda/wrap"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
 	"github.com/raymux/raymux/tests/oracle"
@@ -217,14 +215,7 @@ func TestAccumDfrDirectFullSize(t *testing.T) {
 
 // What is refused, before any driver call, and which argument the error names.
 func TestAccumDfrDirectArguments(t *testing.T) {
-	var calls *wrap.Trace
-	devices := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
-		calls = wrap.NewTrace(api)
-		return calls
-	})
-	r := openOn(t, devices.Context(t, 0))
-	r.add(farTriangle)
-	require.NoError(t, r.Build(background))
+	r, calls := traced(t, farTriangle)
 	states, closed := r.states(stateA, stateA), r.states(stateA)
 	require.NoError(t, closed.Close())
 	three := toDevice(r, []uint8{1, 1, 1})
@@ -312,12 +303,18 @@ func TestDfrAccumMerge(t *testing.T) {
 		return a
 	}
 	a := call(o)
-	seed, lanes, bare := o, o, o
-	seed.Seed, lanes.DirectSamples, bare.KeepWords = 1, 65, false
+	seed, lanes, wave, bare := o, o, o, o
+	seed.Seed, lanes.DirectSamples, wave.Wavelength, bare.KeepWords = 1, 65, .25, false
 	without := call(bare)
+	elsewhere := gridOne
+	elsewhere.Position = -2
+	other, err := r.AccumDfrDirect(background, states, elsewhere, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	require.True(t, without.Words.IsNil())
 	for name, other := range map[string]*scene.DfrAccum{
 		"nothing": nil, "itself": a, "another seed": call(seed), "other totals": call(lanes), "without words": without,
+		"another wavelength": call(wave), "another grid": other,
 	} {
 		var arg *scene.ArgumentError
 		require.ErrorAs(t, a.Merge(other), &arg, name)

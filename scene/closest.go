@@ -46,9 +46,7 @@ func (s *Scene) prepareIntersect(rays Rays, flags Flags, opts []CallOption) (*Hi
 	if q.hits, err = resultFor[Hits](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}
-	if err := c.prepare(q, o); err != nil {
-		return nil, nil, err
-	}
+	c.query = q
 	return q.hits, c, nil
 }
 

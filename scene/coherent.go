@@ -93,7 +93,7 @@ func (s *Scene) prepareCoherent(states *StateTable, g Grid, o DfrCoherentOptions
 		return nil, nil, err
 	}
 	q.to.Grid, q.to.terms, q.to.of = g, q.terms(), s
-	grid, err := c.gridCall(q, call, begin)
+	grid, err := c.gridCall(q, begin)
 	if err != nil {
 		return nil, nil, err
 	}

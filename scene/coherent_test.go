@@ -1,7 +1,6 @@
 package scene_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -354,10 +353,12 @@ func TestCoherentWithoutLanes(t *testing.T) {
 	assert.Equal(t, zero.bits(), d.coherent(g, o).bits())
 }
 
+// What is refused, before any driver call.
 func TestCoherentRefuses(t *testing.T) {
-	d := wedgeBox(t)
+	r, calls := traced(t, wedgeBoxMesh())
+	d := r.wedgeBox()
 	grid := scene.Grid{Min0: -1, Max0: 1, Min1: -1, Max1: 1, Res0: 4, Res1: 8}
-	for i, c := range []struct {
+	for _, c := range []struct {
 		arg   string
 		spoil func(g *scene.Grid, o *scene.DfrCoherentOptions)
 	}{
@@ -373,10 +374,10 @@ func TestCoherentRefuses(t *testing.T) {
 	} {
 		g, o := grid, scene.DfrCoherentOptions{Wavelength: d.lambda}
 		c.spoil(&g, &o)
+		calls.Reset()
 		_, err := d.AccumDfrCoherentDirect(background, d.states, g, o)
-		var wrong *scene.ArgumentError
-		require.ErrorAs(t, err, &wrong, fmt.Sprint(i))
-		assert.Equal(t, c.arg, wrong.Arg)
+		requireArgument(t, err, "AccumDfrCoherentDirect", c.arg)
+		require.Empty(t, calls.Counts(), c.arg)
 	}
 	_, err := d.AccumDfrCoherentDirect(background, nil, grid, scene.DfrCoherentOptions{Wavelength: d.lambda})
 	require.ErrorContains(t, err, "UploadStates")

@@ -225,5 +225,12 @@ func (q *coherentQuery) blocks(lanes int64) (group, shares int64) {
 }
 
 func (q *coherentQuery) readout(_ *Scene, sc cuda.Scope, st *cuda.Stream) error {
-	return q.to.read(sc, st)
+	if q.begin < q.end || !q.options.KeepWords {
+		return q.to.read(sc, st)
+	}
+	fields, err := q.to.memory().memory.Sub(0, int(q.layout()[0])) // the first column
+	if err != nil {
+		return err
+	}
+	return cuda.Fill32(st, fields, 0)
 }

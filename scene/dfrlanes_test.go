@@ -63,7 +63,16 @@ const wedgeFrequency = 3.5e9
 // axis as the only state.
 func wedgeBox(t testing.TB) *dfrScene {
 	t.Helper()
-	r := build(t, boxMesh(vec64{2, 2, 2}, motion{axes: still.axes, to: vec64{2, -2, 0}}, inOrder(12)))
+	return build(t, wedgeBoxMesh()).wedgeBox()
+}
+
+func wedgeBoxMesh() scene.Mesh {
+	return boxMesh(vec64{2, 2, 2}, motion{axes: still.axes, to: vec64{2, -2, 0}}, inOrder(12))
+}
+
+// wedgeBox is that of a scene of wedgeBoxMesh.
+func (r *rig) wedgeBox() *dfrScene {
+	r.Helper()
 	return r.dfrScene(scene.DfrStates{
 		EdgeIndex: []int32{11}, EdgePos: []float32{0, 0, -2}, EdgeDir: []float32{0, 0, 1}, TMin: []float32{0}, TMax: []float32{4},
 		N0: []float32{0, 1, 0}, N1: []float32{-1, 0, 0}, Prim0: []int32{6}, Prim1: []int32{8},

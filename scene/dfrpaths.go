@@ -128,9 +128,7 @@ func (s *Scene) prepareDfrPaths(ctx context.Context, tx, rx cuda.Slice[float32],
 	}
 	q.to = out
 	q.describe()
-	if err := c.prepare(q, o); err != nil {
-		return nil, nil, err
-	}
+	c.query = q
 	return out, c, nil
 }
 

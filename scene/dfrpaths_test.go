@@ -173,6 +173,26 @@ func TestDfrPathsEdgeModeAndMaterials(t *testing.T) {
 	requireField(t, [3]complex128{0, 0, 3.259360e-05 + 7.334269e-05i}, d.paths(v1).field, 5e-6)
 }
 
+// Without a polarization it is along x, for paths and for sums of them: published values.
+func TestDfrDefaultPolarization(t *testing.T) {
+	d := wedgeBox(t)
+	v5 := [3]complex128{-1.141998e-04 - 1.193997e-04i, -4.721144e-05 - 2.874413e-05i, -1.055821e-04 - 9.597657e-05i}
+	tx := vec{-1.2, .8, 3}
+	b := pathBatch{tx: []vec{tx}, rx: []vec{{1, 1.1, -.1}}, active: all(1), limit: 9} // of one state
+	requireField(t, v5, d.paths(b).field, 5e-6)
+	b.polarization = []vec{{1, 0, 0}}
+	requireField(t, v5, d.paths(b).field, 5e-6)
+
+	copy(d.host.Src, tx[:])
+	d = d.rig.dfrScene(d.host, d.media, d.lambda)
+	grid := scene.Grid{Position: -.1, Min0: .5, Max0: 1.5, Min1: .6, Max1: 1.6, Res0: 1, Res1: 1}
+	var field []float32
+	for _, f := range d.coherent(grid, scene.DfrCoherentOptions{Wavelength: d.lambda, Materials: d.materials}).field {
+		field = append(field, f[0])
+	}
+	requireField(t, v5, field, 5e-6)
+}
+
 func requireInert(t testing.TB, rows pathRows, i int) {
 	t.Helper()
 	require.NotZero(t, rows.status[i])
@@ -467,8 +487,10 @@ func TestDfrPathsWithoutRows(t *testing.T) {
 	}
 }
 
+// What is refused, before any driver call.
 func TestDfrPathsRefuse(t *testing.T) {
-	d := wedgeBox(t)
+	r, calls := traced(t, wedgeBoxMesh())
+	d := r.wedgeBox()
 	good := func() (tx, rx cuda.Slice[float32], o scene.DfrPathOptions) {
 		return toDevice(d.rig, []float32{-1, 1, 0}), toDevice(d.rig, []float32{1, 1, 0}), d.options(pathBatch{active: all(1)})
 	}
@@ -489,10 +511,10 @@ func TestDfrPathsRefuse(t *testing.T) {
 	} {
 		tx, rx, o := good()
 		spoil(&tx, &rx, &o)
+		calls.Reset()
 		_, err := d.TraceDfrPaths(background, tx, rx, d.states, o)
-		var wrong *scene.ArgumentError
-		require.ErrorAs(t, err, &wrong, arg)
-		assert.Equal(t, arg, wrong.Arg)
+		requireArgument(t, err, "TraceDfrPaths", arg)
+		require.Empty(t, calls.Counts(), arg)
 	}
 	tx, rx, o := good()
 	_, err := d.TraceDfrPaths(background, tx, rx, nil, o)

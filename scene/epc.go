@@ -235,8 +235,6 @@ func prepareEPCQuery[R any, P interface {
 		}
 	}
 	q.to = out
-	if err := c.prepare(q, o); err != nil {
-		return nil, nil, err
-	}
+	c.query = q
 	return out, c, nil
 }

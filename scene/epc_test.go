@@ -233,6 +233,8 @@ func TestEPCFieldTable(t *testing.T) {
 		}
 		r := rigs["floor"]
 		dielectric := r.materials(mediumOfAll(4, 0, 2))
+		absent, along := r.fields(newEPCBatch(1, e1), dielectric, 1, nil), r.fields(newEPCBatch(1, e1), dielectric, 1, x[:])
+		require.Equal(t, bits(along.field), bits(absent.field), "x is the default")
 		// At the Brewster angle.
 		got := r.fields(newEPCBatch(1, e7), dielectric, 1, z[:])
 		require.EqualValues(t, 1, got.valid[0])

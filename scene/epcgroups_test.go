@@ -149,8 +149,9 @@ func requireArgument(t testing.TB, err error, op, arg string) {
 	require.Equal(t, [2]string{op, arg}, [2]string{bad.Op, bad.Arg}, "%v", err)
 }
 
+// What is refused, before any driver call.
 func TestEPCRefused(t *testing.T) {
-	r := build(t, meshFloor())
+	r, calls := traced(t, meshFloor())
 	b := newEPCBatch(2, epcRow(vec{0, 0, 1}, vec{3, 0, 2}, 0), epcRow(vec{0, 0, 1}, vec{3, 0, 2}, 1))
 	good := b.upload(r)
 	table := r.materials(mediumOfAll(4, 0, 2))
@@ -192,6 +193,7 @@ func TestEPCRefused(t *testing.T) {
 		rows := good
 		o := scene.EPCFieldOptions{EPCOptions: scene.EPCOptions{Groups: groups}, Materials: table, Wavelength: 1}
 		c.change(&rows, &o)
+		calls.Reset()
 		f, err := r.TraceReflEPCField(background, rows, o)
 		requireArgument(t, err, "TraceReflEPCField", c.arg)
 		require.Nil(t, f)
@@ -199,6 +201,17 @@ func TestEPCRefused(t *testing.T) {
 			p, err := r.TraceReflEPC(background, rows, o.EPCOptions)
 			requireArgument(t, err, "TraceReflEPC", c.arg)
 			require.Nil(t, p)
+		}
+		require.Empty(t, calls.Counts(), c.arg)
+	}
+	// Options of a scheduler, also without rows.
+	for _, rows := range []scene.EPCRows{good, {Bounces: 1}} {
+		for _, o := range []scene.CallOption{scene.Carry(1), scene.Unallocated()} {
+			calls.Reset()
+			p, err := r.TraceReflEPC(background, rows, scene.EPCOptions{}, o)
+			requireArgument(t, err, "TraceReflEPC", "opts")
+			require.Nil(t, p)
+			require.Empty(t, calls.Counts())
 		}
 	}
 	_, err = open(t).TraceReflEPC(background, good, scene.EPCOptions{})

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/cuda/wrap"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
 )
@@ -105,6 +107,19 @@ func build(t testing.TB, meshes ...scene.Mesh) *rig {
 	r.add(meshes...)
 	require.NoError(t, r.Build(background))
 	return r
+}
+
+// traced is build with the calls of the driver counted.
+func traced(t testing.TB, meshes ...scene.Mesh) (r *rig, calls *wrap.Trace) {
+	t.Helper()
+	devices := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
+		calls = wrap.NewTrace(api)
+		return calls
+	})
+	r = openOn(t, devices.Context(t, 0))
+	r.add(meshes...)
+	require.NoError(t, r.Build(background))
+	return r, calls
 }
 
 func (r *rig) add(meshes ...scene.Mesh) {

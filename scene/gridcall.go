@@ -76,20 +76,18 @@ type GridCall struct {
 	op    string
 	query gridQuery
 	fresh bool // the result is not one of the caller's
+	later bool // the result gets its memory by Allocate
 	acc   cuda.Slice[uint8]
 }
 
-// gridCall turns a call into one over lanes [begin, begin+c.Rows) and gives the result
-// its memory.
-func (c *Call) gridCall(q gridQuery, o callOptions, begin int64) (*GridCall, error) {
-	g := &GridCall{Stream: c.Stream, Begin: begin, Lanes: c.Rows, Carried: c.Carried, scene: c.scene, op: c.op, query: q, fresh: c.fresh}
+// gridCall turns a call into one over lanes [begin, begin+c.Rows).
+func (c *Call) gridCall(q gridQuery, begin int64) (*GridCall, error) {
 	if err := q.cut([]int64{begin}); err != nil {
 		return nil, err
 	}
-	if o.later {
-		return g, nil
-	}
-	return g, g.Allocate()
+	return &GridCall{
+		Stream: c.Stream, Begin: begin, Lanes: c.Rows, Carried: c.Carried, scene: c.scene, op: c.op, query: q, fresh: c.fresh, later: c.later,
+	}, nil
 }
 
 // Allocate gives the result of the call its memory, if it is not large enough yet.
@@ -293,7 +291,10 @@ func (c *GridCall) Run() error {
 
 // run is Run for the holder of a turn.
 func (c *GridCall) run(ctx context.Context) error {
-	_, err := c.scene.tracer(ctx) // which may wait, better outside of the order of queries
+	var err error
+	if c.Lanes > 0 {
+		_, err = c.scene.tracer(ctx) // which may wait, better outside of the order of queries
+	}
 	if err == nil {
 		err = c.scene.submit(c.Stream, c.enqueue)
 	}
@@ -328,7 +329,14 @@ func preparedGrid[R any](ctx context.Context, s *Scene, prepare func() (*R, *Gri
 		return nil, nil, err
 	}
 	defer s.turns.done(false)
-	return prepare()
+	r, c, err := prepare()
+	if err == nil && !c.later {
+		err = c.Allocate()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, c, nil
 }
 
 // askGrid prepares and runs a grid query in one turn.
@@ -338,25 +346,17 @@ func askGrid[R any](ctx context.Context, s *Scene, prepare func() (*R, *GridCall
 	}
 	defer s.turns.done(false)
 	r, c, err := prepare()
+	if err == nil {
+		err = checkOwn(c.op, c.Carried, c.later)
+	}
+	if err == nil {
+		err = c.Allocate()
+	}
+	if err == nil {
+		err = c.run(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkOwn(); err != nil {
-		return nil, firstError(err, c.Abandon())
-	}
-	if err := c.run(ctx); err != nil {
-		return nil, err
-	}
 	return r, nil
-}
-
-// checkOwn refuses options that nobody would follow.
-func (c *GridCall) checkOwn() error {
-	if len(c.Carried) > 0 {
-		return badArg(c.op, "opts", "has an option of a scheduler (%T), which a scene on one device does not know; use package multi", c.Carried[0])
-	}
-	if c.acc.IsNil() {
-		return badArg(c.op, "opts", "has Unallocated, which is for Prepare")
-	}
-	return nil
 }

@@ -165,6 +165,7 @@ type Call struct {
 	op    string
 	query query
 	fresh bool // the result is not one of the caller's
+	later bool // the result gets its memory by Allocate
 }
 
 // begin validates what calls of all operations have in common and resolves the
@@ -174,7 +175,7 @@ func (s *Scene) begin(op string, rows int64, opts []CallOption) (*Call, callOpti
 	for _, f := range opts {
 		f(&o)
 	}
-	c := &Call{Stream: o.stream, Rows: rows, Carried: o.carried, scene: s, op: op}
+	c := &Call{Stream: o.stream, Rows: rows, Carried: o.carried, scene: s, op: op, later: o.later}
 	if c.Stream == nil {
 		c.Stream = s.stream
 	} else if err := s.checkDevice(op, "OnStream", c.Stream.Context().Device()); err != nil {
@@ -201,15 +202,6 @@ func resultFor[R any, P interface {
 		return nil, badArg(op, "Into", "holds an input of the call, which would be overwritten while it is read; fill another result")
 	}
 	return out, nil
-}
-
-// prepare gives the call its query, and the query's result its memory.
-func (c *Call) prepare(q query, o callOptions) error {
-	c.query = q
-	if o.later {
-		return nil
-	}
-	return c.Allocate()
 }
 
 // Allocate gives the result of the call its memory, if it is not large enough yet.
@@ -450,7 +442,14 @@ func prepared[R any](ctx context.Context, s *Scene, prepare func() (*R, *Call, e
 		return nil, nil, err
 	}
 	defer s.turns.done(false)
-	return prepare()
+	r, c, err := prepare()
+	if err == nil && !c.later {
+		err = c.Allocate()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, c, nil
 }
 
 // ask prepares and runs a query in one turn.
@@ -460,25 +459,28 @@ func ask[R any](ctx context.Context, s *Scene, prepare func() (*R, *Call, error)
 	}
 	defer s.turns.done(false)
 	r, c, err := prepare()
+	if err == nil {
+		err = checkOwn(c.op, c.Carried, c.later)
+	}
+	if err == nil {
+		err = c.Allocate()
+	}
+	if err == nil {
+		err = c.run()
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := c.checkOwn(); err != nil {
-		return nil, firstError(err, c.Abandon())
-	}
-	if err := c.run(); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
 // checkOwn refuses options that nobody would follow.
-func (c *Call) checkOwn() error {
-	if len(c.Carried) > 0 {
-		return badArg(c.op, "opts", "has an option of a scheduler (%T), which a scene on one device does not know; use package multi", c.Carried[0])
+func checkOwn(op string, carried []any, later bool) error {
+	if len(carried) > 0 {
+		return badArg(op, "opts", "has an option of a scheduler (%T), which a scene on one device does not know; use package multi", carried[0])
 	}
-	if c.Rows > 0 && c.query.result().memory().memory.IsNil() {
-		return badArg(c.op, "opts", "has Unallocated, which is for Prepare")
+	if later {
+		return badArg(op, "opts", "has Unallocated, which is for Prepare")
 	}
 	return nil
 }

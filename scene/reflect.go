@@ -56,9 +56,7 @@ func (s *Scene) prepareReflections(rays Rays, maxBounces int, fields ChainFields
 	if q.chains, err = resultFor[Chains](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}
-	if err := c.prepare(q, o); err != nil {
-		return nil, nil, err
-	}
+	c.query = q
 	return q.chains, c, nil
 }
 

@@ -63,8 +63,8 @@ type ReflGridOptions struct {
 	// CollectWedges collects hits as WedgeEvents: the first of each ray, and with
 	// CollectWedgePrefixes those behind it.
 	CollectWedges, CollectWedgePrefixes bool
-	// WedgeCapacity is the number of slots for events; 0 only counts them. Without
-	// CollectWedges there are none.
+	// WedgeCapacity is the number of slots for events, below 2^31; 0 only counts them.
+	// Without CollectWedges there are none.
 	WedgeCapacity int
 	// WedgeSampleStride keeps, with CollectWedgePrefixes, only every so many hits of all
 	// that there may be, and makes the source power of each as many times as large. 0
@@ -133,13 +133,10 @@ func (s *Scene) prepareReflGrid(rays Rays, grid Grid, opt ReflGridOptions, opts 
 		return nil, nil, err
 	}
 	q := s.newReflGridQuery(n, rays, grid, opt)
-	if q.most, err = s.mostCopies(grid.Cells()); err != nil {
-		return nil, nil, err
-	}
 	if q.to, err = resultFor[ReflGrids](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
 	}
-	g, err := c.gridCall(q, o, 0)
+	g, err := c.gridCall(q, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,8 +157,8 @@ func (o *ReflGridOptions) check(op string, rows int64) error {
 		return badArg(op, "FieldWeight", "is %d, want WeightSqrtArea or WeightArea", o.FieldWeight)
 	case o.RowBase < 0 || o.RowBase > maxRowNumber-rows:
 		return badArg(op, "RowBase", "is %d, want 0 to %d", o.RowBase, maxRowNumber-rows)
-	case o.WedgeCapacity < 0:
-		return badArg(op, "WedgeCapacity", "is %d, want 0 or more", o.WedgeCapacity)
+	case o.WedgeCapacity < 0 || o.WedgeCapacity > math.MaxInt32:
+		return badArg(op, "WedgeCapacity", "is %d, want 0 to %d", o.WedgeCapacity, math.MaxInt32)
 	case o.WedgeSampleStride < 0:
 		return badArg(op, "WedgeSampleStride", "is %d, want 1 or more, or 0 for 1", o.WedgeSampleStride)
 	}

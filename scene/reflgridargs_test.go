@@ -12,10 +12,10 @@ import (
 	"github.com/raymux/raymux/tests/gputest"
 )
 
-// Whatever is wrong with a call is said before anything is enqueued.
+// Whatever is wrong with a call is said before any driver call.
 func TestReflGridRefusals(t *testing.T) {
 	c := caseA3()
-	r := build(t, c.mesh)
+	r, calls := traced(t, c.mesh)
 	rays := r.upload(c.ray)
 	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.media(oneMedium(c.mesh, 4, true))
 	closed := r.media(oneMedium(c.mesh, 4, true))
@@ -54,6 +54,8 @@ func TestReflGridRefusals(t *testing.T) {
 		"row base":             {func(c *call) { c.opt.RowBase = -1 }, "RowBase"},
 		"large row base":       {func(c *call) { c.opt.RowBase = math.MaxInt64 / 64 }, "RowBase"},
 		"capacity":             {func(c *call) { c.opt.WedgeCapacity = -1 }, "WedgeCapacity"},
+		"endless capacity":     {func(c *call) { c.opt.WedgeCapacity = 1 << 31 }, "WedgeCapacity"},
+		"capacity that wraps":  {func(c *call) { c.opt.CollectWedges, c.opt.WedgeCapacity = true, 1<<62 }, "WedgeCapacity"},
 		"stride":               {func(c *call) { c.opt.WedgeSampleStride = -1 }, "WedgeSampleStride"},
 		"no transmitter":       {func(c *call) { c.opt.TxPosition = cuda.Slice[float32]{} }, "TxPosition"},
 		"transmitter":          {func(c *call) { c.opt.TxPosition = two }, "TxPosition"},
@@ -66,10 +68,10 @@ func TestReflGridRefusals(t *testing.T) {
 	} {
 		b := call{rays, c.grid, c.opt, nil}
 		bad.change(&b)
+		calls.Reset()
 		_, err := r.AccumulateReflections(background, b.rays, b.grid, b.opt, b.into...)
-		var refused *scene.ArgumentError
-		require.ErrorAs(t, err, &refused, name)
-		assert.Equal(t, [2]string{"AccumulateReflections", bad.arg}, [2]string{refused.Op, refused.Arg}, name)
+		requireArgument(t, err, "AccumulateReflections", bad.arg)
+		assert.Empty(t, calls.Counts(), name)
 	}
 	_, err = open(t).AccumulateReflections(background, rays, c.grid, c.opt)
 	require.ErrorIs(t, err, scene.ErrNotReady)

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
 )
 
 // Inputs of a reflGridQuery behind those of the rays.
@@ -37,8 +36,7 @@ type reflGridQuery struct {
 	out   [1]RowColumn // events of each ray, if they are collected
 	to    *ReflGrids
 
-	acc  cuda.Slice[uint8] // behind the columns of the result
-	most int64             // copies of the sums
+	acc cuda.Slice[uint8] // behind the columns of the result
 }
 
 func (s *Scene) newReflGridQuery(n int64, rays Rays, grid Grid, opt ReflGridOptions) *reflGridQuery {
@@ -182,50 +180,37 @@ const (
 	tubeBusyLanes, tubeIdleLanes = 12, 20
 
 	cellBytes = 68
-	// tubeCopies is the most private copies of the sums. Fewer than copiesFrom rows add
+	// mostTubeCopies is the most private copies of the sums. Fewer than copiesFrom rows add
 	// to the sums themselves.
-	tubeCopies = 8
-	copiesFrom = 1 << 16
+	mostTubeCopies = 8
+	copiesFrom     = 1 << 16
 )
 
-func (q *reflGridQuery) copies() int64 {
-	if n := q.copiesFor(q.rows); n > 1 {
+func (q *reflGridQuery) copies() int64 { return q.scene.ReflGridCopies(q.rows, q.grid.Cells()) }
+
+// ReflGridCopies is GridCall.Copies of an AccumulateReflections of so many rays, without a
+// call.
+func (s *Scene) ReflGridCopies(rays, cells int64) int64 {
+	if n := s.tubeCopies(rays, cells); n > 1 {
 		return n
 	}
 	return 0
 }
 
-// copiesFor is the number of copies that so many rays add to, in turn, so that those that
-// meet a few cells do not wait for each other.
-func (q *reflGridQuery) copiesFor(rows int64) int64 {
-	if rows < copiesFrom && q.scene.forceCopies == 0 {
+// tubeCopies is the number of copies that so many rays add to, in turn, so that those that
+// meet a few cells do not wait for each other; they leave half of the cache to the scene.
+func (s *Scene) tubeCopies(rays, cells int64) int64 {
+	switch {
+	case s.forceCopies > 0:
+		return s.forceCopies
+	case rays < copiesFrom:
 		return 1
 	}
-	return q.most
-}
-
-// mostCopies is the number of copies that leave half of the cache to the scene.
-func (s *Scene) mostCopies(cells int64) (int64, error) {
-	if s.forceCopies > 0 {
-		return s.forceCopies, nil
-	}
-	cache, err := s.ctx.Device().Attribute(cuapi.AttrL2CacheSize)
-	if err != nil {
-		return 0, err
-	}
-	n := int64(tubeCopies)
-	for n > 1 && n*cells*cellBytes > int64(cache)/2 {
+	n := int64(mostTubeCopies)
+	for n > 1 && n*cells*cellBytes > s.cacheBytes/2 {
 		n /= 2
 	}
-	return n, nil
-}
-
-// ReflGridCopies is GridCall.Copies of an AccumulateReflections of so many rays, without a
-// call.
-func (s *Scene) ReflGridCopies(rays, cells int64) (int64, error) {
-	most, err := s.mostCopies(cells)
-	q := reflGridQuery{scene: s, rows: rays, most: most}
-	return q.copies(), err
+	return n
 }
 
 func (q *reflGridQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, acc cuda.Slice[uint8], begin, count int64) error {
@@ -251,7 +236,7 @@ func (q *reflGridQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in
 	trace := func() error {
 		return x.searchRows(site{Scope: sc}, st, k.accumulate, &p.Search, cuda.ParamBytes(&p), 0, count)
 	}
-	copies := q.copiesFor(count)
+	copies := q.scene.tubeCopies(count, q.grid.Cells())
 	if copies == 1 {
 		return trace()
 	}

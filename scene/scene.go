@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
 )
 
 // Options of a scene. The zero value is usable.
@@ -56,6 +57,8 @@ type Scene struct {
 	rowsPerLaunch int64
 	// pathHash is the bits of hashes that DedupReflections uses; tests take few.
 	pathHash uint64
+	// cacheBytes is the size of the device's cache.
+	cacheBytes int64
 	// forceCopies is the number of copies of sums that AccumulateReflections makes; 0: as
 	// many as pay. Tests choose.
 	forceCopies int64
@@ -125,6 +128,11 @@ func New(c *cuda.Context, opts Options) (_ *Scene, err error) {
 		}
 		s.ownStream = true
 	}
+	cache, err := c.Device().Attribute(cuapi.AttrL2CacheSize)
+	if err != nil {
+		return nil, err
+	}
+	s.cacheBytes = int64(cache)
 	if s.kernels, err = loadKernels(c); err != nil {
 		return nil, err
 	}

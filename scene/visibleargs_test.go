@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
-	"github.com/raymux/raymux/cuda/wrap"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
 )
@@ -60,14 +58,7 @@ var allAsks = []askFunc{(*asks).visible, (*asks).visiblePair, (*asks).visibleEdg
 
 // What is refused, and which argument the error names. V15 is among it.
 func TestVisibleArguments(t *testing.T) {
-	var calls *wrap.Trace
-	g := gputest.Open(t, 1, func(api cuapi.API) cuapi.API {
-		calls = wrap.NewTrace(api)
-		return calls
-	})
-	r := openOn(t, g.Context(t, 0))
-	r.add(meshT())
-	require.NoError(t, r.Build(background))
+	r, calls := traced(t, meshT())
 	floats := func(n int) cuda.Slice[float32] { return toDevice(r, make([]float32, n)) }
 	ints := func(n int) cuda.Slice[int32] { return toDevice(r, make([]int32, n)) }
 	bytes := func(n int) cuda.Slice[uint8] { return toDevice(r, make([]uint8, n)) }

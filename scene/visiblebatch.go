@@ -193,8 +193,6 @@ func prepareBatch[R any, P interface {
 	for i, w := range b.q.layout() {
 		b.q.out[i].Width = w
 	}
-	if err := c.prepare(b.q, o); err != nil {
-		return nil, nil, err
-	}
+	c.query = b.q
 	return out, c, nil
 }
