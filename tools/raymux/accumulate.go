@@ -63,7 +63,7 @@ func (p *program) accumulate(ctx context.Context, args []string) error {
 		bytes: materialBytes(materials),
 		whole: true,
 		trace: func(e *engine, rays scene.Rays, watch *stopwatch) ([]npy.Column, error) {
-			return e.accumulate(ctx, rays, &f, materials, grid, watch)
+			return e.accumulate(ctx, p, rays, &f, materials, grid, watch)
 		},
 	})
 }
@@ -98,8 +98,18 @@ func (f *accumulateFlags) check(fs *flagSet, p *program) (scene.Grid, error) {
 	return f.gridFlags.grid(fs)
 }
 
+// noteStatus says what is missing from sums.
+func (p *program) noteStatus(s scene.ReflGridStatus) {
+	if s&scene.StatusNotFinite != 0 {
+		p.note("contributions that are no finite numbers are left out: of rays far away, or of a gain in -material far above 1")
+	}
+	if s&scene.StatusTooLarge != 0 {
+		p.note("contributions that are too large for exact sums are left out: they take a gain in -material above 1")
+	}
+}
+
 // accumulate follows the rays and downloads the chosen columns.
-func (e *engine) accumulate(ctx context.Context, rays scene.Rays, f *accumulateFlags, m *scene.Materials, grid scene.Grid, watch *stopwatch) (columns []npy.Column, err error) {
+func (e *engine) accumulate(ctx context.Context, p *program, rays scene.Rays, f *accumulateFlags, m *scene.Materials, grid scene.Grid, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
 	table, err := e.uploadMaterials(ctx, f.material, m)
 	if err != nil {
@@ -146,6 +156,7 @@ func (e *engine) accumulate(ctx context.Context, rays scene.Rays, f *accumulateF
 	if err != nil {
 		return nil, err
 	}
+	p.noteStatus(c.Status)
 	columns = append(columns, npy.Uints("cell_count", cells, gridShape(grid)...), counter("count", c.Count))
 	watch.lap("download")
 	return chosen(columns, f.fields), nil

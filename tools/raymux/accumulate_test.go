@@ -106,6 +106,17 @@ func TestAccumulateTransmitter(t *testing.T) {
 	assert.InDelta(t, 2*re*im/length, b.values(t, "out.npz", "field_z_im")[8], 1e-9)
 }
 
+// Sums that leave something out say so.
+func TestAccumulateTellsWhatIsLeftOut(t *testing.T) {
+	b := accumulateBench(t)
+	for gain, want := range map[float32]string{5000: "too large for exact sums", 3e38: "no finite numbers"} {
+		b.table(t, "loud.npz", append(without(materialColumns(4, 1), "gain"), npy.Floats("gain", []float32{gain}, 1))...)
+		r := b.succeed(t, accumulateCall().with("-material", "loud.npz").args(b)...)
+		assert.Contains(t, r.err, "raymux: note: contributions that are "+want, gain)
+		assert.Equal(t, []float64{0}, b.values(t, "out.npz", "count"))
+	}
+}
+
 func TestAccumulatePlanAndInfo(t *testing.T) {
 	b := accumulateBench(t)
 	r := b.succeed(t, accumulateCall().with("-out").with("-plan", "true").args(b)...)

@@ -73,7 +73,7 @@ func (f *dfrDirectFlags) check(fs *flagSet, p *program) (scene.Grid, error) {
 	case samples == 0:
 		return scene.Grid{}, usagef("-direct-samples or -keller-samples is missing")
 	case samples > math.MaxInt32:
-		return scene.Grid{}, usagef("found %d samples; expected at most %d; -window divides a larger number among calls", samples, math.MaxInt32)
+		return scene.Grid{}, usagef("found %d samples; expected at most %d: for more, take the mean of calls with another -seed each", samples, math.MaxInt32)
 	case f.window != nil && (f.window.Offset < 0 || f.window.Offset > samples || f.window.Count > samples-f.window.Offset):
 		return scene.Grid{}, usagef("-window: found %d,%d; expected samples of [0, %d)", f.window.Offset, f.window.Count, samples)
 	}

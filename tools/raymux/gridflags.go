@@ -52,6 +52,10 @@ func (g *gridFlags) grid(fs *flagSet) (scene.Grid, error) {
 		if !(g.max[k] > g.min[k]) {
 			return scene.Grid{}, usagef("-grid-max: found %v,%v; expected more than %v,%v of -grid-min", g.max[0], g.max[1], g.min[0], g.min[1])
 		}
+		if math.IsInf(float64(g.max[k]-g.min[k]), 0) {
+			return scene.Grid{}, usagef("-grid-max: found %v,%v, which is too far from %v,%v of -grid-min for float32; expected a smaller grid",
+				g.max[0], g.max[1], g.min[0], g.min[1])
+		}
 	}
 	return scene.Grid{
 		Axis: g.axis, Position: g.position[0],
