@@ -169,6 +169,19 @@ func TestReflectedField(t *testing.T) {
 	}
 }
 
+// At normal incidence the reflected vector is te times the incident one.
+func TestReflectedFieldAtNormalIncidence(t *testing.T) {
+	in := fieldcheck.Input{
+		EtaR: 4, MuR: 1, Gain: 1, LossPerSigma: oracle.LossPerSigma(lambda), Wavelength: lambda,
+		K: [3]float32{0, 0, -1}, N: [3]float32{0, 0, 1}, Field: [3][2]float32{{1, 0}},
+	}
+	out := evaluate(t, []fieldcheck.Input{in})[0]
+	for c, want := range []complex128{-1.0 / 3, 0, 0} {
+		assertNear(t, want, number(out.Field[c]), c)
+	}
+	assert.Equal(t, [3]float32{0, 0, 1}, out.Next)
+}
+
 // Phases are those of double precision to about a unit in the last place of f32, at any
 // length.
 func TestTravelledPhase(t *testing.T) {

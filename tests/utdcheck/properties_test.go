@@ -93,6 +93,35 @@ func TestFieldsAreTheOracles(t *testing.T) {
 	}
 }
 
+// Wedges that are nearly a plane, and nearly a sheet.
+func TestFieldsOfExtremeAngles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(641, 1))
+	var rows []utdcheck.Row
+	for i := range 2000 {
+		theta := math.Pi * (1 + math.Pow(10, -1-7*rng.Float64()))
+		switch i % 4 {
+		case 1:
+			theta = math.Pi * (2 - math.Pow(10, -1-7*rng.Float64()))
+		case 2:
+			theta = 2 * math.Pi
+		case 3:
+			theta = float64(float32(2 * math.Pi)) // as states store it, above 2 pi by rounding
+		}
+		r := randomRow(rng)
+		r.Wedge = standard(theta)
+		r.Source = at(0.2+3*rng.Float64(), theta*rng.Float64(), 4*rng.Float64()-2)
+		r.Target = at(0.2+3*rng.Float64(), theta*rng.Float64(), 4*rng.Float64()-2)
+		rows = append(rows, r)
+	}
+	for i, got := range utdcheck.Field(t, stream(t), rows) {
+		_, status, f := expected(rows[i])
+		require.Equal(t, oracle.WedgeValid, status)
+		require.EqualValues(t, status, got.Status)
+		largest := rows[i].Wavelength / (4 * math.Pi * got.Path.Length)
+		assert.LessOrEqual(t, distance(f.E, value(got.Field)), fit*largest+1e-11*largest/rows[i].Wavelength, "row %d, theta %g", i, rows[i].Wedge.Theta)
+	}
+}
+
 func TestExchangeOfFaces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(622, 1))
 	rows, _ := blocks()
