@@ -24,8 +24,11 @@ var (
 	ErrCalibrating = errors.New("multi: the scene is being calibrated")
 	// ErrCalibration: a record contradicts itself, or is of other devices.
 	ErrCalibration = errors.New("multi: unusable calibration")
-	// ErrClosed also is cuda.ErrClosed.
-	ErrClosed = fmt.Errorf("multi: the scene is closed (%w)", cuda.ErrClosed)
+	// ErrNotStreamed: no call has streamed a result to the sink that is asked for it.
+	ErrNotStreamed = errors.New("multi: the sink has no result: no call with its Offload has come to stream one")
+	// ErrClosed and ErrSinkClosed also are cuda.ErrClosed.
+	ErrClosed     = fmt.Errorf("multi: the scene is closed (%w)", cuda.ErrClosed)
+	ErrSinkClosed = fmt.Errorf("multi: the sink is closed (%w)", cuda.ErrClosed)
 )
 
 // badArg is the error of an argument, as package scene has it.

@@ -2,7 +2,6 @@ package multi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -24,17 +23,27 @@ import (
 //	err = sink.Finish(ctx)
 //	t := sink.Floats("T")
 //
-// A sink serves one call after the other, not several at once.
+// A sink serves one call after the other, not several at once. Its columns are of the last
+// one: they are nil from Offload until Finish has returned nil.
 type HostSink[R scene.Reusable] struct {
 	rows    int64
 	stream  *cuda.Stream
 	ready   *cuda.Event
 	buffers [2]hostBuffer
 	next    int
+	closed  bool
+	missing error // why there is no result; nil: all of its rows are here or on their way
 
-	floats map[string][]float32
-	ints   map[string][]int32
-	bytes  map[string][]uint8
+	floats map[string]*sinkColumn[float32]
+	ints   map[string]*sinkColumn[int32]
+	bytes  map[string]*sinkColumn[uint8]
+}
+
+// sinkColumn is the memory of a column, which the next call uses again: fresh memory costs the
+// host more than the copy to it.
+type sinkColumn[T cuda.Scalar] struct {
+	data []T
+	part bool // of the result of the last call
 }
 
 // hostBuffer is page-locked memory for one chunk, and where its contents belong.
@@ -43,16 +52,20 @@ type hostBuffer struct {
 	floats  *cuda.Pinned[float32]
 	ints    *cuda.Pinned[int32]
 	bytes   *cuda.Pinned[uint8]
+	filling bool     // copies to it may be in progress
 	pending []func() // moves what has arrived to the columns
 }
 
-// NewHostSink makes a sink for results of so many rows. Cost: a stream and three events;
-// buffers are allocated by the first chunks.
+// NewHostSink makes a sink for the results of batches of so many rows, which the calls must
+// have. Cost: a stream and three events; buffers are allocated by the first chunks.
 func NewHostSink[R scene.Reusable](s *Scene, rows int64) (_ *HostSink[R], err error) {
 	if rows < 0 {
 		return nil, badArg("NewHostSink", "rows", "is %d, want 0 or more", rows)
 	}
-	h := &HostSink[R]{rows: rows, floats: map[string][]float32{}, ints: map[string][]int32{}, bytes: map[string][]uint8{}}
+	h := &HostSink[R]{
+		rows: rows, missing: ErrNotStreamed,
+		floats: map[string]*sinkColumn[float32]{}, ints: map[string]*sinkColumn[int32]{}, bytes: map[string]*sinkColumn[uint8]{},
+	}
 	c := s.Context()
 	err = firstError([]error{
 		stream(c, &h.stream), one(c, &h.ready), one(c, &h.buffers[0].done), one(c, &h.buffers[1].done),
@@ -63,22 +76,54 @@ func NewHostSink[R scene.Reusable](s *Scene, rows int64) (_ *HostSink[R], err er
 	return h, nil
 }
 
-// Offload makes the query stream its result to the sink.
+// Offload makes the query stream its result to the sink, in place of the last one.
 func (h *HostSink[R]) Offload() scene.CallOption {
+	h.forget(ErrNotStreamed)
 	return scene.Carry(&consumer{
 		kind:    reflect.TypeFor[R](),
 		accepts: func(r scene.Reusable) bool { _, ok := r.(R); return ok },
+		begin:   h.begin,
 		consume: h.take,
+		end:     func(err error) { h.missing = err },
 		reader:  h.stream,
 	})
+}
+
+// begin refuses a call that the sink cannot serve, and forgets the result before it.
+func (h *HostSink[R]) begin(call *scene.Call) error {
+	if h.closed {
+		return ErrSinkClosed
+	}
+	if call.Rows != h.rows {
+		return badArg("NewHostSink", "rows", "was %d, the call has %d: make a sink for as many", h.rows, call.Rows)
+	}
+	if have, want := h.stream.Context().Device(), call.Stream.Context().Device(); have != want {
+		return badArg("NewHostSink", "s", "has another master (device %d) than the scene of the call (device %d)", have.Ordinal(), want.Ordinal())
+	}
+	h.forget(ErrNotStreamed)
+	return nil
+}
+
+// forget drops the result, whose absence has a reason then.
+func (h *HostSink[R]) forget(why error) {
+	h.missing = why
+	for i := range h.buffers {
+		h.buffers[i].pending = h.buffers[i].pending[:0]
+	}
+	forgetColumns(h.floats)
+	forgetColumns(h.ints)
+	forgetColumns(h.bytes)
+}
+
+func forgetColumns[T cuda.Scalar](columns map[string]*sinkColumn[T]) {
+	for _, c := range columns {
+		c.part = false
+	}
 }
 
 // take enqueues the copies of a chunk, on a stream of the sink, so that the caller's stream
 // goes on with the next one.
 func (h *HostSink[R]) take(ctx context.Context, rows chunked.Range, part *scene.Call) error {
-	if rows.End > h.rows {
-		return badArg("NewHostSink", "rows", "was %d, want as many as the batch has: rows %d to %d do not fit", h.rows, rows.Begin, rows.End)
-	}
 	b := &h.buffers[h.next]
 	h.next = 1 - h.next
 	if err := b.settle(ctx); err != nil {
@@ -90,6 +135,7 @@ func (h *HostSink[R]) take(ctx context.Context, rows chunked.Range, part *scene.
 	if err := h.stream.Wait(h.ready); err != nil {
 		return err
 	}
+	b.filling = true
 	c := columnsOf(part.Result())
 	err := copyOut(h, b, rows, &b.floats, h.floats, c.floats)
 	if err == nil {
@@ -103,7 +149,7 @@ func (h *HostSink[R]) take(ctx context.Context, rows chunked.Range, part *scene.
 
 // copyOut enqueues copies of the columns of one type to the buffer.
 func copyOut[R scene.Reusable, T cuda.Scalar](h *HostSink[R], b *hostBuffer, rows chunked.Range,
-	pinned **cuda.Pinned[T], columns map[string][]T, chunk map[string]cuda.Slice[T]) error {
+	pinned **cuda.Pinned[T], columns map[string]*sinkColumn[T], chunk map[string]cuda.Slice[T]) error {
 	total := 0
 	for _, c := range chunk {
 		total += c.Len()
@@ -123,13 +169,16 @@ func copyOut[R scene.Reusable, T cuda.Scalar](h *HostSink[R], b *hostBuffer, row
 			continue
 		}
 		width := int64(c.Len()) / rows.Len()
-		if int64(len(columns[name])) != h.rows*width {
-			columns[name] = make([]T, h.rows*width)
+		column := columns[name]
+		if column == nil || int64(len(column.data)) != h.rows*width {
+			column = &sinkColumn[T]{data: make([]T, h.rows*width)}
+			columns[name] = column
 		}
+		column.part = true
 		if err := cuda.CopyOutPinned(h.stream, *pinned, at, c); err != nil {
 			return err
 		}
-		to, from := columns[name][rows.Begin*width:rows.End*width], (*pinned).Slice()[at:at+c.Len()]
+		to, from := column.data[rows.Begin*width:rows.End*width], (*pinned).Slice()[at:at+c.Len()]
 		b.pending = append(b.pending, func() { copy(to, from) })
 		at += c.Len()
 	}
@@ -138,12 +187,13 @@ func copyOut[R scene.Reusable, T cuda.Scalar](h *HostSink[R], b *hostBuffer, row
 
 // settle waits for the buffer and empties it.
 func (b *hostBuffer) settle(ctx context.Context) error {
-	if len(b.pending) == 0 {
+	if !b.filling {
 		return nil
 	}
 	if err := b.done.Synchronize(ctx); err != nil {
 		return err
 	}
+	b.filling = false
 	for _, move := range b.pending {
 		move()
 	}
@@ -151,52 +201,68 @@ func (b *hostBuffer) settle(ctx context.Context) error {
 	return nil
 }
 
-// Finish waits for the last chunks. The columns are complete when it returns nil.
+// Finish waits for the last chunks. The columns are complete when it returns nil. When the
+// call has failed it returns the error of the call; ErrNotStreamed when none has got so far as
+// to stream since Offload, such as one that was refused; and ErrSinkClosed after a Close that
+// came first.
 func (h *HostSink[R]) Finish(ctx context.Context) error {
+	if h.missing != nil {
+		return h.missing
+	}
 	return firstError([]error{h.buffers[h.next].settle(ctx), h.buffers[1-h.next].settle(ctx)})
 }
 
 // Floats is a column of float32 of the result, by the name of its field ("T"); nil when the
-// call did not ask for it. The caller may keep it. A name that is none of such a column, which
-// is a mistake in the program, panics with the names that are.
+// call did not ask for it, and until Finish has returned nil. The memory is the sink's: it holds
+// this result until the next Offload, slices.Clone keeps it for longer. A name that is none of
+// such a column, which is a mistake in the program, panics with the names that are.
 func (h *HostSink[R]) Floats(field string) []float32 {
-	return sinkColumn[R]("Floats", field, h.floats, func(f columnsByType) map[string]cuda.Slice[float32] { return f.floats })
+	return columnOf(h, "Floats", field, h.floats, func(f columnsByType) map[string]cuda.Slice[float32] { return f.floats })
 }
 
 // Ints is a column of int32, such as ids; otherwise as Floats.
 func (h *HostSink[R]) Ints(field string) []int32 {
-	return sinkColumn[R]("Ints", field, h.ints, func(f columnsByType) map[string]cuda.Slice[int32] { return f.ints })
+	return columnOf(h, "Ints", field, h.ints, func(f columnsByType) map[string]cuda.Slice[int32] { return f.ints })
 }
 
 // Bytes is a column of flags of one byte ("Visible"); otherwise as Floats.
 func (h *HostSink[R]) Bytes(field string) []uint8 {
-	return sinkColumn[R]("Bytes", field, h.bytes, func(f columnsByType) map[string]cuda.Slice[uint8] { return f.bytes })
+	return columnOf(h, "Bytes", field, h.bytes, func(f columnsByType) map[string]cuda.Slice[uint8] { return f.bytes })
 }
 
-// sinkColumn is a column of what has arrived.
-func sinkColumn[R scene.Reusable, T cuda.Scalar](method, field string, have map[string][]T, of func(columnsByType) map[string]cuda.Slice[T]) []T {
+// columnOf is a column of a result that is complete.
+func columnOf[R scene.Reusable, T cuda.Scalar](h *HostSink[R], method, field string, have map[string]*sinkColumn[T],
+	of func(columnsByType) map[string]cuda.Slice[T]) []T {
 	if kind := reflect.TypeFor[R](); kind.Kind() == reflect.Pointer {
 		names := of(columnsOf(reflect.New(kind.Elem()).Interface().(scene.Reusable)))
 		if _, ok := names[field]; !ok {
 			panic(fmt.Sprintf("multi: HostSink.%s(%q) of %v: such columns are %v", method, field, kind, slices.Sorted(maps.Keys(names))))
 		}
 	}
-	return have[field]
+	c := have[field]
+	if c == nil || !c.part || h.missing != nil || h.buffers[0].filling || h.buffers[1].filling {
+		return nil
+	}
+	return c.data
 }
 
-// Close waits for copies in progress and releases stream and buffers. Columns stay.
+// Close waits for copies in progress and releases stream and buffers. Columns that are complete
+// stay.
 func (h *HostSink[R]) Close() error {
-	if h == nil || h.stream == nil {
+	if h == nil || h.closed {
 		return nil
 	}
-	err := h.stream.Synchronize(context.Background())
-	if errors.Is(err, cuda.ErrClosed) { // closed before
-		return nil
+	h.closed = true
+	if h.missing == nil && (h.buffers[0].filling || h.buffers[1].filling) {
+		h.forget(ErrSinkClosed)
 	}
-	errs := []error{err, h.stream.Close(), h.ready.Close()}
+	var errs []error
+	if h.stream != nil {
+		errs = append(errs, h.stream.Synchronize(context.Background()), h.stream.Close())
+	}
+	errs = append(errs, h.ready.Close())
 	for i := range h.buffers {
 		b := &h.buffers[i]
-		b.pending = nil
 		errs = append(errs, b.done.Close(), b.floats.Close(), b.ints.Close(), b.bytes.Close())
 	}
 	return firstError(errs)

@@ -1,7 +1,9 @@
 package multi
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/offload"
 	"github.com/raymux/raymux/scene"
 )
 
@@ -25,12 +28,11 @@ func sunk[R scene.Reusable](t *testing.T, s *Scene, q question, want map[string]
 		require.NoError(t, h.Finish(bg))
 		require.NoError(t, s.Stream().Synchronize(bg))
 		got := map[string][]byte{}
-		for name, v := range h.floats {
+		for name := range h.floats {
 			var out []byte
-			for _, x := range v {
+			for _, x := range h.Floats(name) {
 				out = binary.LittleEndian.AppendUint32(out, math.Float32bits(x))
 			}
-			require.Equal(t, v, h.Floats(name))
 			got[name] = out
 		}
 		for name := range h.ints {
@@ -79,13 +81,117 @@ func TestMultiSceneStreamingHostSink(t *testing.T) {
 			})
 		}
 	}
-	small, err := NewHostSink[*scene.Hits](sets[0], 59)
-	require.NoError(t, err)
-	_, err = qs[0].whole(sets[0], small.Offload())
-	require.ErrorContains(t, err, "was 59, want as many as the batch has")
-	require.NoError(t, small.Close())
 	_, err = NewHostSink[*scene.Hits](sets[0], -1)
 	require.Error(t, err)
+}
+
+// A sink that a call does not fit, or that is closed, refuses it before the driver hears of it.
+func TestMultiSceneStreamingHostSinkRefusals(t *testing.T) {
+	rig, trace := traced(t, 2)
+	s := streamingOn(t, rig.Driver, 2, 7)
+	other, err := create(rig.Driver, []int{1}, anyFloor(), 64)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close()) }()
+	refused := func(on *Scene, rows int64, want string) {
+		t.Helper()
+		h, err := NewHostSink[*scene.Hits](on, rows)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, h.Close()) }()
+		trace.Reset()
+		_, err = s.Intersect(bg, s.rays, scene.All, h.Offload())
+		require.ErrorContains(t, err, want)
+		require.ErrorAs(t, err, new(*scene.ArgumentError))
+		require.ErrorIs(t, h.Finish(bg), ErrNotStreamed)
+		require.Zero(t, trace.Total())
+	}
+	refused(s.Scene, 32, "rows: was 32, the call has 33")
+	refused(s.Scene, 34, "rows: was 34, the call has 33")
+	refused(other, 33, "another master (device 1) than the scene of the call (device 0)")
+
+	h, err := NewHostSink[*scene.Hits](s.Scene, 33)
+	require.NoError(t, err)
+	require.ErrorIs(t, h.Finish(bg), ErrNotStreamed, "of no call yet")
+	_, err = s.Intersect(bg, s.rays, scene.None, h.Offload())
+	require.NoError(t, err)
+	require.NoError(t, h.Finish(bg))
+	require.NoError(t, h.Close())
+	require.Len(t, h.Floats("T"), 33, "complete columns outlive the sink")
+	trace.Reset()
+	_, err = s.Intersect(bg, s.rays, scene.All, h.Offload())
+	require.Equal(t, ErrSinkClosed, err)
+	require.ErrorIs(t, err, cuda.ErrClosed)
+	require.Zero(t, trace.Total())
+
+	unfinished, err := NewHostSink[*scene.Hits](s.Scene, 33)
+	require.NoError(t, err)
+	_, err = s.Intersect(bg, s.rays, scene.All, unfinished.Offload())
+	require.NoError(t, err)
+	require.NoError(t, unfinished.Close())
+	require.Equal(t, ErrSinkClosed, unfinished.Finish(bg), "what was on its way is lost")
+	require.Nil(t, unfinished.Floats("T"))
+	s.requireHealthy(t, "refused")
+}
+
+// What a call has left in a sink is not taken for the result of the next one, whether that
+// fails, is refused, asks for less, or is not finished yet.
+func TestMultiSceneStreamingHostSinkServesAgain(t *testing.T) {
+	s := newStreaming(t, 2, 7)
+	h, err := NewHostSink[*scene.Hits](s.Scene, 33)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, h.Close()) }()
+	requireT := func(what string) {
+		t.Helper()
+		require.NoError(t, h.Finish(bg), what)
+		require.Len(t, h.Floats("T"), 33, what)
+		for i, v := range h.Floats("T") {
+			require.Equal(t, s.want[0][i], math.Float32bits(v), "%s: row %d", what, i)
+		}
+	}
+	again := h.Offload() // serves as often as it is given
+	for range 2 {
+		_, err = s.Intersect(bg, s.rays, scene.All, again)
+		require.NoError(t, err)
+		require.Nil(t, h.Floats("T"), "before Finish")
+		requireT("whole")
+		require.Len(t, h.Floats("P"), 99)
+	}
+	_, err = s.Intersect(bg, s.rays, scene.None, h.Offload())
+	require.NoError(t, err)
+	requireT("reduced")
+	require.Nil(t, h.Floats("P"), "of the call before")
+
+	// A call that ends after so many looks at its context, until one comes to its end.
+	delivered := 0
+	for looks := 0; ; looks++ {
+		_, err = s.Intersect(&ending{Context: bg, left: looks}, s.rays, scene.All, h.Offload())
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		var told *offload.StreamError
+		if errors.As(err, &told) {
+			delivered = max(delivered, len(told.Delivered))
+			require.Equal(t, err, h.Finish(bg), "the error of the call")
+		} else {
+			require.ErrorIs(t, h.Finish(bg), ErrNotStreamed, "ended before it came to stream")
+		}
+		require.Nil(t, h.Floats("T"))
+	}
+	require.Greater(t, delivered, 2, "chunks were on their way to the columns")
+	requireT("after failures")
+}
+
+// ending is a context that has ended when it was looked at so often.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
 }
 
 // A column that no such result has is a mistake that a sink does not answer with nothing.

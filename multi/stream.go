@@ -50,7 +50,9 @@ func Offload[R scene.Reusable](f offload.Func[R]) scene.CallOption {
 type consumer struct {
 	kind    reflect.Type
 	accepts func(scene.Reusable) bool
+	begin   func(*scene.Call) error // refuses a call before anything is enqueued; nil: none
 	consume func(ctx context.Context, rows chunked.Range, part *scene.Call) error
+	end     func(error)  // hears what has become of a call that began; may be nil
 	reader  *cuda.Stream // of the master, where the consumer reads; nil: the caller's
 }
 
@@ -61,8 +63,17 @@ func (c *consumer) check(call *scene.Call) error {
 		return badArg("Offload", "f", "takes %v, the operation makes %T", c.kind, call.Result())
 	case call.Reuses():
 		return badArg("Offload", "opts", "has Into as well, but a streamed call has no result to fill")
+	case c.begin != nil:
+		return c.begin(call)
 	}
 	return nil
+}
+
+// ended tells the consumer how the call ended.
+func (c *consumer) ended(err error) {
+	if c.end != nil {
+		c.end(err)
+	}
 }
 
 // delivery brings the chunks of one call to its consumer.
