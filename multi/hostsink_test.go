@@ -3,7 +3,6 @@ package multi
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -160,38 +159,38 @@ func TestMultiSceneStreamingHostSinkServesAgain(t *testing.T) {
 	requireT("reduced")
 	require.Nil(t, h.Floats("P"), "of the call before")
 
-	// A call that ends after so many looks at its context, until one comes to its end.
-	delivered := 0
-	for looks := 0; ; looks++ {
-		_, err = s.Intersect(&ending{Context: bg, left: looks}, s.rays, scene.All, h.Offload())
-		if err == nil {
-			break
+	// A call whose context ends when the sink has so many chunks.
+	_, call, err := s.Master().PrepareIntersect(bg, s.rays, scene.All, scene.Unallocated(), again)
+	require.NoError(t, err)
+	for chunks := range 5 {
+		ctx, cancel := context.WithCancel(bg)
+		c := *call.Carried[0].(*consumer)
+		seen, take := 0, c.consume
+		c.consume = func(ctx context.Context, rows chunked.Range, part *scene.Call) error {
+			err := take(ctx, rows, part)
+			if seen++; seen > chunks {
+				cancel()
+			}
+			return err
 		}
-		require.ErrorIs(t, err, context.Canceled)
+		_, err = s.Intersect(ctx, s.rays, scene.All, scene.Carry(&c))
 		var told *offload.StreamError
-		if errors.As(err, &told) {
-			delivered = max(delivered, len(told.Delivered))
-			require.Equal(t, err, h.Finish(bg), "the error of the call")
-		} else {
-			require.ErrorIs(t, h.Finish(bg), ErrNotStreamed, "ended before it came to stream")
-		}
+		require.ErrorAs(t, err, &told)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Len(t, told.Delivered, chunks+1)
+		require.Equal(t, err, h.Finish(bg), "the error of the call")
 		require.Nil(t, h.Floats("T"))
 	}
-	require.Greater(t, delivered, 2, "chunks were on their way to the columns")
+	_, err = s.Intersect(bg, s.rays, scene.All, h.Offload())
+	require.NoError(t, err)
 	requireT("after failures")
-}
 
-// ending is a context that has ended when it was looked at so often.
-type ending struct {
-	context.Context
-	left int
-}
-
-func (e *ending) Err() error {
-	if e.left--; e.left < 0 {
-		return context.Canceled
-	}
-	return nil
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	_, err = s.Intersect(ended, s.rays, scene.All, h.Offload())
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, h.Finish(bg), ErrNotStreamed, "ended before it came to stream")
+	require.Nil(t, h.Floats("T"))
 }
 
 // A column that no such result has is a mistake that a sink does not answer with nothing.
