@@ -78,7 +78,7 @@ func (s *Scene) PrepareAccumDfrDirect(ctx context.Context, states *StateTable, g
 func (s *Scene) prepareAccumDfr(states *StateTable, g Grid, o DfrDirectOptions, opts []CallOption) (*DfrAccum, *GridCall, error) {
 	const op = "AccumDfrDirect"
 	if states == nil {
-		return nil, nil, badArg(op, "States", "is nil, want a table from UploadStates")
+		return nil, nil, badArg(op, "states", "is nil, want a table from UploadStates")
 	}
 	if err := firstError(g.check(op), checkWavelength(op, o.Wavelength)); err != nil {
 		return nil, nil, err

@@ -223,8 +223,8 @@ func TestAccumDfrDirectArguments(t *testing.T) {
 		arg   string
 		spoil func(*scene.Grid, *scene.DfrDirectOptions) *scene.StateTable
 	}{
-		"no table":         {"States", func(*scene.Grid, *scene.DfrDirectOptions) *scene.StateTable { return nil }},
-		"closed table":     {"States", func(*scene.Grid, *scene.DfrDirectOptions) *scene.StateTable { return closed }},
+		"no table":         {"states", func(*scene.Grid, *scene.DfrDirectOptions) *scene.StateTable { return nil }},
+		"closed table":     {"states", func(*scene.Grid, *scene.DfrDirectOptions) *scene.StateTable { return closed }},
 		"axis":             {"Grid.Axis", with(states, func(g *scene.Grid, _ *scene.DfrDirectOptions) { g.Axis = 3 })},
 		"position":         {"Grid.Position", with(states, func(g *scene.Grid, _ *scene.DfrDirectOptions) { g.Position = nan })},
 		"extent":           {"Grid.Min0, Max0", with(states, func(g *scene.Grid, _ *scene.DfrDirectOptions) { g.Max0 = g.Min0 })},

@@ -2,6 +2,9 @@ package scene_test
 
 import (
 	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +12,96 @@ import (
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
+	"github.com/raymux/raymux/tests/oracle"
 )
+
+// spoil makes a number one of another size, zero or no number, most of the time.
+func spoil(rng *rand.Rand, v *float32) {
+	switch size := float32(math.Pow(10, 14*rng.Float64()-10)); rng.IntN(6) {
+	case 0:
+		*v = size
+	case 1:
+		*v = -size
+	case 2:
+		*v = 0
+	case 3:
+		*v = []float32{nan, inf, -inf}[rng.IntN(3)]
+	}
+}
+
+// States of any numbers give the sums and counters of the oracle, for numbers of lanes around
+// those of warps.
+func TestAccumDfrDirectOddStates(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 7))
+	mesh := randomSoup(rng, 20, .3)
+	r := build(t, mesh)
+	model := oracle.NewCanonical(mesh.Vertices, mesh.Faces)
+	var met oracle.DfrSums
+	for i := range 200 {
+		w := randomWedge(rng, 1)
+		numbers := []*float32{&w.tMin, &w.tMax, &w.theta, &w.power}
+		for _, v := range []*vec{&w.pos, &w.dir, &w.src, &w.n0} {
+			numbers = append(numbers, &v[0], &v[1], &v[2])
+		}
+		for range 1 + rng.IntN(3) {
+			spoil(rng, numbers[rng.IntN(len(numbers))])
+		}
+		g := scene.Grid{
+			Axis: scene.Axis(rng.IntN(3)), Position: rng.Float32(), Min0: -rng.Float32(), Max0: 1, Min1: -1, Max1: rng.Float32(),
+			Res0: 1 + rng.Int32N(3), Res1: 1 + rng.Int32N(2),
+		}
+		n := []int64{1, 31, 32, 33, 100}[rng.IntN(5)]
+		o := scene.DfrDirectOptions{Wavelength: .3, DirectSamples: n, Seed: rng.Uint32(), AllowPartialCoverage: true}
+		if i%2 == 0 {
+			o.DirectSamples, o.KellerSamples = 0, n
+		}
+		want := model.AccumDfr(dfrOracle([]wedge{w}, g, o), 0, n)
+		requireSums(t, o.KellerSamples > 0, want, r.accumulateDfr(r.states(w), g, o))
+		met.Accepted, met.VisRejects, met.UTDRejects = met.Accepted+want.Accepted, met.VisRejects+want.VisRejects, met.UTDRejects+want.UTDRejects
+	}
+	require.Greater(t, min(met.Accepted, met.VisRejects, met.UTDRejects), int64(500), "%+v", met)
+}
+
+// Of states, positions and polarizations of any numbers, paths tell the reason of the oracle.
+func TestDfrPathsOddStates(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 8))
+	met := map[scene.DfrPathStatus]int{}
+	for seed := range uint64(4) {
+		d := randomBoxes(t, rng, 2)
+		host := d.host
+		for _, column := range []*[]float32{&host.EdgePos, &host.EdgeDir, &host.N0, &host.TMin, &host.TMax, &host.ExteriorAngle} {
+			*column = slices.Clone(*column)
+			for range 3 {
+				spoil(rng, &(*column)[rng.IntN(len(*column))])
+			}
+		}
+		d = d.rig.dfrScene(host, d.media, d.lambda)
+		b := randomPathBatch(rng, d, 4, 4)
+		b.mode = scene.EdgeMode(seed & 1)
+		for _, list := range [][]vec{b.tx, b.rx, b.polarization} {
+			spoil(rng, &list[0][rng.IntN(3)])
+		}
+		edge := rng.IntN(d.states.Count()) // a transmitter on its line
+		b.tx[3] = narrow(plus(wide(host.EdgePos, edge), along(wide(host.EdgeDir, edge), rng.Float64())))
+		rows := d.paths(b)
+		for i, have := range rows.status {
+			status := scene.DfrPathStatus(have)
+			s, tx, rx := i%len(b.active), i/len(b.active)/len(b.rx), i/len(b.active)%len(b.rx)
+			met[status]++
+			if status != scene.DfrValid {
+				requireInert(t, rows, i)
+			}
+			if u := b.polarization[tx]; b.active[s] == 0 {
+				require.Equal(t, scene.DfrInactive, status)
+			} else if !(math.Abs(float64(u[0])+float64(u[1])+float64(u[2])) < math.Inf(1)) { // which the oracle does not ask
+				require.Equal(t, scene.DfrNotFinite, status)
+			} else if want := d.lane(s, b.tx[tx], b.rx[rx], b.polarization[tx], b.power[tx], b.mode, false); !want.ambiguous {
+				require.Equal(t, want.status, status, "seed %d, row %d", seed, i)
+			}
+		}
+	}
+	require.Greater(t, min(met[scene.DfrValid], met[scene.DfrNotFinite], met[scene.DfrDegenerate]), 50, "%v", met)
+}
 
 // Keller rays of states that are no edges, or that lead nowhere, are counted lane by lane as
 // direct samples are.
@@ -79,6 +171,25 @@ func TestAccumDfrDirectTooLarge(t *testing.T) {
 		a := r.accumulateDfr(r.states(w), gridOne, o)
 		require.Equal(t, scene.DfrCounts{Direct: c.accepted, EdgeUses: c.accepted, UTDRejects: 1 - c.accepted}, a.counts, "%g", c.share)
 		require.InDelta(t, float64(c.accepted)*float64(c.share)*limit, a.power[0], 1e-5*limit)
+	}
+}
+
+// Nor have sums of fields a place for one so large, which a path has.
+func TestCoherentTooLarge(t *testing.T) {
+	d := wedgeBox(t)
+	tx, rx := vec{-1.2, .8, -.1}, vec{1, 1.1, -.1}
+	copy(d.host.Src, tx[:])
+	grid := scene.Grid{Position: rx[2], Min0: .5, Max0: 1.5, Min1: .6, Max1: 1.6, Res0: 1, Res1: 1}
+	for lambda, want := range map[float64][3]int32{1e4: {0, 0, 1}, 1e-3: {1, 0, 0}} {
+		d.host.SrcPower[0] = 3e38
+		d = d.rig.dfrScene(d.host, d.media, lambda)
+		rows := d.paths(pathBatch{tx: []vec{tx}, rx: []vec{rx}, power: d.host.SrcPower, active: all(1)})
+		require.Equal(t, []uint8{0}, rows.status)
+		got := d.coherent(grid, scene.DfrCoherentOptions{Wavelength: lambda, Materials: d.materials})
+		require.Equal(t, want, [3]int32{got.counts[0][0], got.counts[1][0], got.counts[2][0]}, "%g", lambda)
+		for k, f := range got.field {
+			require.Equal(t, want[0] > 0 && rows.field[k] != 0, f[0] != 0, "%g", lambda)
+		}
 	}
 }
 
@@ -169,7 +280,7 @@ func TestRadioWrongDevice(t *testing.T) {
 	requireArgument(t, coherent(scene.DfrCoherentOptions{Materials: foreign.materials}), "AccumDfrCoherentDirect", "Materials")
 	requireArgument(t, paths(point, point, scene.DfrPathOptions{Materials: foreign.materials}), "TraceDfrPaths", "Materials")
 	_, err := here.AccumDfrDirect(background, foreign.states, grid, scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 1})
-	requireArgument(t, err, "AccumDfrDirect", "States")
+	requireArgument(t, err, "AccumDfrDirect", "states")
 	require.NoError(t, direct(scene.DfrDirectOptions{}), "the scene stays usable")
 }
 

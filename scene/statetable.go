@@ -42,7 +42,7 @@ func (s *Scene) UploadStates(ctx context.Context, states DfrStates) (*StateTable
 		return nil, err
 	}
 	t := &StateTable{count: n}
-	if err := t.fill(ctx, s, "States", states.pack(n)); err != nil {
+	if err := t.fill(ctx, s, "states", states.pack(n)); err != nil {
 		return nil, err
 	}
 	return t, nil
