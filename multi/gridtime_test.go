@@ -1,6 +1,7 @@
 package multi
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -132,8 +133,25 @@ func TestMultiGridTimes(t *testing.T) {
 // timeGrid prints the minima and medians of interleaved calls.
 func (s *Scene) timeGrid(t *testing.T, name string, res int32, lanes int64, call timedGrid) {
 	t.Helper()
+	c := s.compare(t, func(alone bool) (scene.Reusable, error) { return call(s, alone) })
+	t.Logf("%-32s %4d^2 cells %9d lanes, %8d of the remote: %s; %.3f ns per lane", name, res, lanes, lanes/2, c, c.one[0]*1e3/float64(lanes))
+}
+
+// comparison is the microseconds that calls took on one device and on two, ascending.
+type comparison struct{ one, two []float64 }
+
+func (c comparison) String() string {
+	m := len(c.one) / 2
+	return fmt.Sprintf("%8.1f us, two devices %8.1f, gain %.2f (medians %8.1f, %8.1f, %.2f)",
+		c.one[0], c.two[0], c.one[0]/c.two[0], c.one[m], c.two[m], c.one[m]/c.two[m])
+}
+
+// compare times calls by the master alone and by the set, interleaved, from idle devices
+// to idle devices.
+func (s *Scene) compare(t *testing.T, call func(alone bool) (scene.Reusable, error)) comparison {
+	t.Helper()
 	const rounds, warm = 25, 3
-	var times [2][]time.Duration
+	var times [2][]float64
 	idle := func() {
 		for _, c := range s.ctxs {
 			require.NoError(t, c.Synchronize())
@@ -144,22 +162,18 @@ func (s *Scene) timeGrid(t *testing.T, name string, res int32, lanes int64, call
 			k := (i + round) % len(times)
 			idle()
 			begin := time.Now()
-			r, err := call(s, k == 0)
+			r, err := call(k == 0)
 			require.NoError(t, err)
 			idle()
 			took := time.Since(begin)
 			require.NoError(t, r.Close())
 			if round >= warm {
-				times[k] = append(times[k], took)
+				times[k] = append(times[k], float64(took)/1e3)
 			}
 		}
 	}
-	us := func(d time.Duration) float64 { return float64(d) / 1e3 }
 	for k := range times {
 		slices.Sort(times[k])
 	}
-	one, two := times[0], times[1]
-	t.Logf("%-32s %4d^2 cells %9d lanes, %8d of the remote: %8.1f us, two devices %8.1f, gain %.2f (medians %8.1f, %8.1f, %.2f); %.3f ns per lane",
-		name, res, lanes, lanes/2, us(one[0]), us(two[0]), us(one[0])/us(two[0]),
-		us(one[rounds/2]), us(two[rounds/2]), us(one[rounds/2])/us(two[rounds/2]), float64(one[0])/float64(lanes))
+	return comparison{times[0], times[1]}
 }

@@ -105,9 +105,9 @@ __device__ __forceinline__ Plane load_plane(const Reflectors& g, const EpcRows& 
 // How many triangles the sequence of a row has: it ends at the first -1.
 __device__ __forceinline__ i32 sequence_length(const EpcRows& r, i64 row)
 {
-    i32 m = 0;
-    while (m < r.bounces && r.seq[row * r.bounces + m] != -1) {
-        m++;
+    i32 m = r.bounces;
+    for (i32 b = r.bounces - 1; b >= 0; b--) { // all of them, so that none waits for another
+        m = r.seq[row * r.bounces + b] == -1 ? b : m;
     }
     return m;
 }
@@ -118,17 +118,15 @@ __device__ __forceinline__ u32 check_row(const Reflectors& g, const EpcRows& r, 
     if ((r.active && !r.active[row]) || !is_finite(load3(r.source, row)) || !is_finite(load3(r.receiver, row))) {
         return EPC_INACTIVE;
     }
-    u32 fail = m == 0 ? EPC_SEQUENCE : EPC_OK;
+    bool known = m > 0;
     for (i32 b = 0; b < m; b++) {
         const i64 slot = row * r.bounces + b;
         if (r.plane_points && !is_finite(load3(r.plane_points, slot))) {
             return EPC_INACTIVE;
         }
-        if (r.seq[slot] < 0 || r.seq[slot] >= g.count) {
-            fail = EPC_SEQUENCE;
-        }
+        known &= (u32)r.seq[slot] < (u32)g.count;
     }
-    return fail;
+    return known ? EPC_OK : EPC_SEQUENCE;
 }
 
 // Fills points[0..m+1] with source, reflections and receiver.

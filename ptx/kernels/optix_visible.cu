@@ -29,7 +29,7 @@ extern "C" __global__ void __raygen__visible()
 {
     const VisibleRows& v = params.rows;
     const i64 row = params.row_begin + optix_launch_index();
-    const bool searched = row_searched(v, v.kind, row);
+    const bool searched = row_active(v, row) && row_finite(v, v.kind, row);
     if (!searched || segment_count(v, v.kind, row) == 0) {
         store_unsearched(v, v.kind, row, searched);
         return;

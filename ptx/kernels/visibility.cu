@@ -13,6 +13,30 @@ struct VisibleParams {
 // The triangles that each lane ignores: asked for too rarely to be worth registers.
 __device__ __shared__ const i32* ignore_lists[SEARCH_THREADS];
 
+// What each lane keeps of its row, word by word. Rows may be on another device, and a lane
+// that reads one alone moves several times its bytes over the link: once per row is enough.
+template <class T> __device__ __forceinline__ float (&kept_words())[sizeof(T) / 4][SEARCH_THREADS]
+{
+    __shared__ float words[sizeof(T) / 4][SEARCH_THREADS];
+    return words;
+}
+
+template <class T> __device__ __forceinline__ void keep(const T& row)
+{
+    for (u32 k = 0; k < sizeof(T) / 4; k++) {
+        kept_words<T>()[k][threadIdx.x] = ((const float*)&row)[k];
+    }
+}
+
+template <class T> __device__ __forceinline__ T kept()
+{
+    T row;
+    for (u32 k = 0; k < sizeof(T) / 4; k++) {
+        ((float*)&row)[k] = kept_words<T>()[k][threadIdx.x];
+    }
+    return row;
+}
+
 // The search of one row. All of its segments start in proceed, also the first, so
 // that there is one place in the code that starts a search. A segment that is known
 // to be blocked or free without a search looks like a search that has ended with or
@@ -26,10 +50,26 @@ template <u32 KIND> struct VisibleRow {
 
     __device__ __forceinline__ bool again() const { return KIND == VISIBLE_CHAIN && (step & 1); }
 
+    // Keeps what all segments of a row need.
+    __device__ __forceinline__ bool take(i64 row)
+    {
+        if (KIND == VISIBLE_PAIR) {
+            const Pair pair = load_pair(p.rows, row);
+            keep(pair);
+            return all_finite(pair);
+        }
+        if (KIND == VISIBLE_EDGE) {
+            const Edge edge = load_edge(p.rows, row);
+            keep(edge);
+            return all_finite(edge);
+        }
+        return row_finite(p.rows, KIND, row);
+    }
+
     __device__ __forceinline__ bool begin(Search&, i64 row)
     {
         step = -2;
-        const bool searched = row_searched(p.rows, KIND, row);
+        const bool searched = row_active(p.rows, row) && take(row);
         if (searched && segment_count(p.rows, KIND, row) > 0) {
             return true;
         }
@@ -66,7 +106,16 @@ template <u32 KIND> struct VisibleRow {
             return false;
         }
         Segment g;
-        const SegmentState known = load_segment(g, p.rows, KIND, row, step >> 1);
+        SegmentState known;
+        if (KIND == VISIBLE_PAIR) {
+            const Pair pair = kept<Pair>();
+            known = make_segment(g, pair.start, step < 2 ? pair.end : pair.other);
+        } else if (KIND == VISIBLE_EDGE) {
+            const Edge edge = kept<Edge>();
+            known = make_segment(g, edge.source, edge_sample(edge, p.rows.fractions[step >> 1]));
+        } else {
+            known = load_segment(g, p.rows, KIND, row, step >> 1);
+        }
         ignore_lists[threadIdx.x] = load_ignored(p.rows, KIND, row, step >> 1);
         s.best.id = known == SEGMENT_BLOCKED && !again() ? 0 : -1;
         if (known == SEGMENT_OPEN) {

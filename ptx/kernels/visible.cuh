@@ -54,25 +54,57 @@ __device__ __forceinline__ i32 segment_count(const VisibleRows& v, u32 kind, i64
     }
 }
 
-// False for rows that count as blocked as a whole: those that are switched off, and
-// those with a number that is not finite where they are defined. Samples of an edge
-// and single segments may still turn out not to be finite.
-__device__ __forceinline__ bool row_searched(const VisibleRows& v, u32 kind, i64 row)
+struct Pair {
+    f32x3 start, end, other;
+};
+
+__device__ __forceinline__ Pair load_pair(const VisibleRows& v, i64 row)
 {
-    if (v.active && !v.active[row]) {
-        return false;
-    }
+    return Pair{load3(v.start, row), load3(v.end, row), load3(v.other_end, row)};
+}
+
+struct Edge {
+    f32x3 source, position, direction;
+    float t_min, t_max;
+};
+
+__device__ __forceinline__ Edge load_edge(const VisibleRows& v, i64 row)
+{
+    return Edge{load3(v.start, row), load3(v.end, row), load3(v.direction, row), v.t_min[row], v.t_max[row]};
+}
+
+// Without a branch: rows may be on another device, microseconds away, and none of the
+// loads of a row waits for another.
+__device__ __forceinline__ bool all_finite(f32x3 a) { return is_finite(a.x) & is_finite(a.y) & is_finite(a.z); }
+
+__device__ __forceinline__ bool all_finite(const Pair& r)
+{
+    return all_finite(r.start) & all_finite(r.end) & all_finite(r.other);
+}
+
+// Samples may still turn out not to be finite.
+__device__ __forceinline__ bool all_finite(const Edge& e)
+{
+    return all_finite(e.source) & all_finite(e.position) & all_finite(e.direction);
+}
+
+__device__ __forceinline__ bool row_active(const VisibleRows& v, i64 row) { return !v.active || v.active[row]; }
+
+// False for active rows that count as blocked as a whole: those with a number that is not
+// finite where they are defined. Single segments may still turn out to have one.
+__device__ __forceinline__ bool row_finite(const VisibleRows& v, u32 kind, i64 row)
+{
     switch (kind) {
     case VISIBLE_PAIR:
-        return is_finite(load3(v.start, row)) && is_finite(load3(v.end, row)) && is_finite(load3(v.other_end, row));
+        return all_finite(load_pair(v, row));
     case VISIBLE_EDGE:
-        return is_finite(load3(v.start, row)) && is_finite(load3(v.end, row)) && is_finite(load3(v.direction, row));
+        return all_finite(load_edge(v, row));
     case VISIBLE_CHAIN: {
         const i32 count = segment_count(v, kind, row);
         const i64 first = row * ((i64)v.segments + 1);
         bool finite = count >= 0;
-        for (i32 i = 0; i <= count && finite; i++) {
-            finite = is_finite(load3(v.start, first + i));
+        for (i32 i = 0; i <= count; i++) {
+            finite &= all_finite(load3(v.start, first + i));
         }
         return finite;
     }
@@ -81,21 +113,20 @@ __device__ __forceinline__ bool row_searched(const VisibleRows& v, u32 kind, i64
     }
 }
 
-// Sample i of an edge: position + (t_min + fraction * span) * direction, every
-// product and every sum rounded. A range that is upside down has no span; one that
-// is not a number spoils the sample.
-__device__ __forceinline__ f32x3 edge_sample(const VisibleRows& v, i64 row, i32 i)
+// A sample of an edge: position + (t_min + fraction * span) * direction, every product
+// and every sum rounded. A range that is upside down has no span; one that is not a
+// number spoils the sample.
+__device__ __forceinline__ f32x3 edge_sample(const Edge& e, float fraction)
 {
-    const float t_min = v.t_min[row];
-    float span = sub(v.t_max[row], t_min);
+    float span = sub(e.t_max, e.t_min);
     // Negative numbers by their bits: of span < 0 ? 0 : span the compiler of OptiX makes a
     // maximum, which turns NaN into 0.
     if (__float_as_uint(span) - 0x80000000u <= 0x7f800000u) {
         span = 0.0f;
     }
-    const float t = add(t_min, mul(v.fractions[i], span));
-    const f32x3 p = load3(v.end, row);
-    const f32x3 d = load3(v.direction, row);
+    const float t = add(e.t_min, mul(fraction, span));
+    const f32x3 p = e.position;
+    const f32x3 d = e.direction;
     return f32x3{add(p.x, mul(t, d.x)), add(p.y, mul(t, d.y)), add(p.z, mul(t, d.z))};
 }
 
@@ -105,8 +136,10 @@ __device__ __forceinline__ SegmentState load_segment(Segment& g, const VisibleRo
     switch (kind) {
     case VISIBLE_PAIR:
         return make_segment(g, load3(v.start, row), load3(i == 0 ? v.end : v.other_end, row));
-    case VISIBLE_EDGE:
-        return make_segment(g, load3(v.start, row), edge_sample(v, row, i));
+    case VISIBLE_EDGE: {
+        const Edge e = load_edge(v, row);
+        return make_segment(g, e.source, edge_sample(e, v.fractions[i]));
+    }
     case VISIBLE_CHAIN: {
         const i64 at = row * ((i64)v.segments + 1) + i;
         return make_segment(g, load3(v.start, at), load3(v.start, at + 1));
