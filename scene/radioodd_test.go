@@ -330,3 +330,48 @@ func TestRadioOfNothingLaunchesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Words that a caller adds up, as processes with a window each do, are read like those of Merge.
+func TestWordsAddedByTheCaller(t *testing.T) {
+	d := wedgeBox(t)
+	copy(d.host.Src, []float32{-1.2, .8, -.1})
+	d.host = repeated(d.host, 3)
+	d = d.rig.dfrScene(d.host, d.media, d.lambda)
+	grid := scene.Grid{Position: -.1, Min0: .5, Max0: 1.5, Min1: .6, Max1: 1.6, Res0: 2, Res1: 1}
+	o := scene.DfrDirectOptions{Wavelength: d.lambda, DirectSamples: 64, KeepWords: true}
+	co := scene.DfrCoherentOptions{Wavelength: d.lambda, KeepWords: true}
+	want, wantFields := d.accumulateDfr(d.states, grid, o), d.coherent(grid, co)
+	require.Positive(t, want.power[0])
+	require.NotZero(t, wantFields.counts[0][0])
+
+	var sum *scene.DfrAccum
+	var fields *scene.DfrCoherentAccum
+	var words, fieldWords []int64
+	add := func(to *[]int64, words []int64) {
+		if *to == nil {
+			*to = make([]int64, len(words))
+		}
+		for i, w := range words {
+			(*to)[i] += w
+		}
+	}
+	for _, w := range [][2]scene.Window{{{Count: 33}, {Count: 4}}, {{Offset: 33, Count: -1}, {Offset: 4, Count: -1}}} {
+		require.NoError(t, errors.Join(sum.Close(), fields.Close()))
+		o.Window, co.Window = &w[0], &w[1]
+		var err error
+		sum, err = d.AccumDfrDirect(background, d.states, grid, o)
+		require.NoError(t, err)
+		fields, err = d.AccumDfrCoherentDirect(background, d.states, grid, co)
+		require.NoError(t, err)
+		add(&words, toHost(d.rig, sum.Words))
+		add(&fieldWords, toHost(d.rig, fields.Words))
+	}
+	require.NoError(t, cuda.CopyIn(background, d.Stream(), sum.Words, words))
+	require.NoError(t, cuda.CopyIn(background, d.Stream(), fields.Words, fieldWords))
+	require.NoError(t, errors.Join(sum.Read(), fields.Read()))
+	require.Equal(t, bits(want.power), bits(toHost(d.rig, sum.Power)))
+	for k, f := range coherentFields(fields) {
+		require.Equal(t, bits(wantFields.field[k]), bits(toHost(d.rig, f)))
+	}
+	require.NoError(t, errors.Join(sum.Close(), fields.Close()))
+}
