@@ -30,6 +30,7 @@ type DfrStateReport struct {
 	States int // edges that became a state
 
 	Boundary     int // of States, edges of a single face: half planes
+	Coincident   int // of Boundary, edges with the same ends as another one: of faces that share no vertices there
 	NonManifold  int // of States, edges of three or more faces
 	Flat         int // skipped: the exterior angle is within Delta of pi
 	Concave      int // skipped: the exterior angle is smaller
@@ -49,6 +50,8 @@ const defaultDelta = 1e-3
 // exceeds pi by more than Delta; flat and concave edges do not diffract. Of three or more
 // faces, those two make the wedge that enclose the only gap wider than a half plane, if it
 // lies outside. Faces without area (at most 1e-12 of the squared longest side) are ignored.
+// Faces meet where they have the same vertices. Where these only are at the same place, the
+// side is a half plane of each face; the report counts such as Coincident.
 // EdgeIndex is the smallest GlobalEdgeID of the side that the mask leaves.
 //
 // The work is on the host, in float64: DfrStates copies vertices and faces from the scene's
@@ -93,7 +96,7 @@ func (s *Scene) DfrStates(ctx context.Context, opts DfrStateOptions) (*DfrStates
 	}
 	b := wedgeBuilder{
 		vertices: vertices, faces: faces, delta: delta, opts: opts,
-		states: &DfrStates{}, report: &DfrStateReport{},
+		states: &DfrStates{}, report: &DfrStateReport{}, boundary: map[[2][3]float64]int{},
 	}
 	for _, h := range t.shapes {
 		b.shape(h, mask[h.edgeOffset:h.edgeOffset+len(h.topology.edges)])
@@ -114,7 +117,8 @@ type wedgeBuilder struct {
 	states   *DfrStates
 	report   *DfrStateReport
 
-	ids []int32 // faces of the side at hand
+	ids      []int32               // faces of the side at hand
+	boundary map[[2][3]float64]int // how many half planes have these ends, in ascending order
 }
 
 // shape appends the states of a mesh. Its records are ordered by their two vertices, so

@@ -176,11 +176,18 @@ func TestDfrStatesOfSmallMeshes(t *testing.T) {
 	tiny := scaled(meshT(), 8e-7)
 	// A face without area does not count where it touches another one.
 	hinge := scene.Mesh{Vertices: []float32{0, 0, 0, 1, 0, 0, 0, 1, 0, 2, 0, 0}, Faces: []int32{0, 1, 2, 1, 0, 3}}
+	// Faces at the z axis with vertices of their own.
+	apart := scene.Mesh{
+		Vertices: []float32{0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, -1, 0, 0, 0, 0, 1},
+		Faces:    []int32{0, 1, 2, 3, 4, 5, 6, 7, 8},
+	}
 	for _, c := range []struct {
 		id   string
 		mesh scene.Mesh
 		want scene.DfrStateReport
 	}{
+		{"two faces apart", scene.Mesh{Vertices: apart.Vertices[:18], Faces: apart.Faces[:6]}, scene.DfrStateReport{Edges: 6, States: 6, Boundary: 6, Coincident: 2}},
+		{"three faces apart", apart, scene.DfrStateReport{Edges: 9, States: 9, Boundary: 9, Coincident: 3}},
 		{"triangle", meshT(), scene.DfrStateReport{Edges: 3, States: 3, Boundary: 3}},
 		{"two coplanar triangles", meshQ(), scene.DfrStateReport{Edges: 5, States: 4, Boundary: 4, Flat: 1}},
 		{"concave edge", corner, scene.DfrStateReport{Edges: 9, States: 6, Boundary: 6, Flat: 2, Concave: 1}},

@@ -67,6 +67,7 @@ func (b *wedgeBuilder) side(edge, v0, v1 int32) {
 	switch len(fans) {
 	case 1:
 		b.report.Boundary++
+		b.coincide(p0, p1)
 	case 2:
 		other := fans[1]
 		w.prim1, w.angle = other.face, other.angle
@@ -96,6 +97,22 @@ func (b *wedgeBuilder) side(edge, v0, v1 int32) {
 	}
 	b.report.States++
 	b.append(w)
+}
+
+// coincide counts half planes with the same ends. They are one edge to the eye.
+func (b *wedgeBuilder) coincide(p0, p1 [3]float64) {
+	if slices.Compare(p0[:], p1[:]) > 0 {
+		p0, p1 = p1, p0
+	}
+	ends := [2][3]float64{p0, p1}
+	b.boundary[ends]++
+	switch b.boundary[ends] {
+	case 1:
+	case 2:
+		b.report.Coincident += 2
+	default:
+		b.report.Coincident++
+	}
 }
 
 // measureAngles sets the angle of every half plane from the first one, which runs along e

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/scene"
@@ -54,6 +55,14 @@ func (p *program) dfrStates(ctx context.Context, args []string) (err error) {
 		p.note("no edge diffracts: %d %s, of which %d flat and %d concave; orient triangles counter-clockwise as seen from outside",
 			report.Edges, plural(report.Edges, "edge"), report.Flat, report.Concave)
 	}
+	if report.Coincident > 0 {
+		p.note("%d of %d %s are half planes where another one is: faces of %s share no vertices there; weld those of equal position",
+			report.Coincident, report.States, plural(report.States, "state"), strings.Join(f.meshes, ", "))
+	}
+	if report.States > 0 && report.States == report.Boundary && report.Concave > 0 {
+		p.note("no edge of several faces diffracts: %d %s of one face, and %d concave %s; if these are corners of solids, orient triangles counter-clockwise as seen from outside",
+			report.Boundary, plural(report.Boundary, "edge"), report.Concave, plural(report.Concave, "edge"))
+	}
 	columns := writtenStates(states, count, f.fields)
 	watch.lap("extract")
 	if err := p.write(ctx, f.out, columns); err != nil {
@@ -62,8 +71,8 @@ func (p *program) dfrStates(ctx context.Context, args []string) (err error) {
 	watch.lap("write")
 	if f.info {
 		p.progress("")
-		fmt.Fprintf(p.stderr, "dfr-states  edges=%d states=%d (half planes %d, of three or more faces %d) flat=%d concave=%d inconsistent=%d closed=%d degenerate=%d\n"+
-			"devices: %s\ntime: %s\n", report.Edges, report.States, report.Boundary, report.NonManifold, report.Flat, report.Concave,
+		fmt.Fprintf(p.stderr, "dfr-states  edges=%d states=%d (half planes %d, of these %d where another one is, of three or more faces %d) flat=%d concave=%d inconsistent=%d closed=%d degenerate=%d\n"+
+			"devices: %s\ntime: %s\n", report.Edges, report.States, report.Boundary, report.Coincident, report.NonManifold, report.Flat, report.Concave,
 			report.Inconsistent, report.Closed, report.Degenerate, e.describeDevices(), watch)
 	}
 	return nil

@@ -35,7 +35,7 @@ func TestDfrStates(t *testing.T) {
 
 	// The diagonal of the square is flat, and its id is passed over.
 	r = b.succeed(t, statesCall().with("-mesh", "square.obj").with("-max-states", "9").with("-info", "true").with("-fields", "edge_index").with("-out", "ids.npy").args(b)...)
-	assert.Contains(t, r.err, "edges=5 states=4 (half planes 4, of three or more faces 0) flat=1")
+	assert.Contains(t, r.err, "edges=5 states=4 (half planes 4, of these 0 where another one is, of three or more faces 0) flat=1")
 	assert.Equal(t, arrayOf(t, npy.Ints("", []int32{0, 2, 3, 4}, 4)), b.content(t, "ids.npy"))
 
 	r = b.succeed(t, statesCall().with("-out").with("-plan", "true").args(b)...)
@@ -45,6 +45,18 @@ func TestDfrStates(t *testing.T) {
 	b.file(t, "inside.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 4 2\nf 1 3 4\nf 2 4 3\n")
 	r = b.succeed(t, statesCall().with("-mesh", "inside.obj").args(b)...)
 	assert.Contains(t, r.err, "note: no edge diffracts: 6 edges, of which 0 flat and 6 concave; orient triangles")
+
+	// The same without its last face.
+	b.file(t, "open.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 4 2\nf 1 3 4\n")
+	r = b.succeed(t, statesCall().with("-mesh", "open.obj").args(b)...)
+	assert.Equal(t, "raymux: note: no edge of several faces diffracts: 3 edges of one face, and 3 concave edges; if these are corners of solids, "+
+		"orient triangles counter-clockwise as seen from outside\n", r.err)
+
+	// The square of two triangles with vertices of their own, whose diagonal is an edge of each.
+	b.file(t, "split.obj", "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3\nf 4 5 6\n")
+	r = b.succeed(t, statesCall().with("-mesh", "split.obj").args(b)...)
+	assert.Equal(t, "raymux: note: 2 of 6 states are half planes where another one is: faces of "+b.path("split.obj")+
+		" share no vertices there; weld those of equal position\n", r.err)
 
 	// Two faces that turn their backs on each other.
 	b.file(t, "twisted.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\n")
