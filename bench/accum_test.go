@@ -49,6 +49,7 @@ func TestAccumulationAlone(t *testing.T) {
 	require.Equal(t, []string{record.FlagSingleDeviceOnly}, one.Configs["mini"].Rows[0].Flags)
 	require.Equal(t, forced.Columns, one.Configs["mini"].Rows[0].Columns)
 	require.Nil(t, one.Studies[1].Rows[0][2], "there is no set")
+	require.NotContains(t, one.Studies[1].Description, "divided")
 }
 
 // openAccumOn makes an accumulation of 256 samples on two emulated devices.

@@ -26,8 +26,10 @@ func (r *run) sweep() (err error) {
 	defer closing(t.close, &err)
 	table := record.Study{
 		ID: "accum_sample_sweep", SourceSection: "bench --accum-sweep",
-		Description: fmt.Sprintf("AccumDfrDirect on the accumulation fixture, on one device and divided equally among %d, the fastest of interleaved rounds; differing_values of the words, counters and cells of the two; float_atomics are the same sums on one device, with their relative error", len(r.host.devices)),
-		Columns:     columns("samples", "-", "one_device", "ms", "divided", "ms", "speedup", "-", "differing_values", "-", "float_atomics", "ms", "float_error", "-"),
+		Description: "AccumDfrDirect on the accumulation fixture, on one device" + r.ifDivided(" and divided equally among %d", len(r.host.devices)) +
+			", the fastest of interleaved rounds" + r.ifDivided("; differing_values of the words, counters and cells of the two") +
+			"; float_atomics are the same sums on one device, with their relative error",
+		Columns: columns("samples", "-", "one_device", "ms", "divided", "ms", "speedup", "-", "differing_values", "-", "float_atomics", "ms", "float_error", "-"),
 	}
 	for _, n := range sizes {
 		if err := t.resize(n); err != nil {

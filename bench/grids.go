@@ -128,7 +128,10 @@ func (f *field) rays(rays workload.Rays) (batch scene.Rays, err error) {
 func (r *run) gridStudy() ([]record.Study, error) {
 	table := record.Study{
 		ID: studyGrids, SourceSection: "bench --study grids",
-		Description: fmt.Sprintf("operations on grids and paths on one device and divided equally among %d, the fastest of interleaved rounds; counted are lanes that are added, or paths and contributions that were found; differing_values of all words, counters and columns of the two; floors as docs/grids.md derives them from the counts", len(r.host.devices)),
+		Description: "operations on grids and paths on one device" + r.ifDivided(" and divided equally among %d", len(r.host.devices)) +
+			", the fastest of interleaved rounds; counted are lanes that are added, or paths and contributions that were found" +
+			r.ifDivided("; differing_values of all words, counters and columns of the two") +
+			"; floors as docs/grids.md derives them from the counts",
 		Columns: columns("operation", "-", "config", "-", "lanes", "-", "cells", "-", "one_device", "ms", "per_lane", "ns",
 			"bytes_floor", "ms", "operations_floor", "ms", "counted", "-", "hidden", "-", "events", "-",
 			"divided", "ms", "speedup", "-", "differing_values", "-"),

@@ -25,6 +25,7 @@ func TestGridStudy(t *testing.T) {
 	require.Contains(t, out, "all checks passed")
 	grids := r.Studies[len(r.Studies)-1]
 	require.Equal(t, studyGrids, grids.ID)
+	require.Contains(t, grids.Description, "on one device and divided equally among 2, the fastest")
 	rows := map[string]int{}
 	for i := range grids.Rows {
 		cells := byColumn(t, grids, i)
@@ -49,6 +50,7 @@ func TestGridStudy(t *testing.T) {
 func TestGridStudyOfOneDevice(t *testing.T) {
 	_, _, r := benchmark(t, exitDone, "--devices", "emu:1", "--accum-only", "--accum-samples", "64", "--study", studyGrids)
 	grids := r.Studies[len(r.Studies)-1]
+	require.NotContains(t, grids.Description, "divided")
 	for i := range grids.Rows {
 		require.Nil(t, byColumn(t, grids, i)["divided"])
 		require.Nil(t, byColumn(t, grids, i)["differing_values"])

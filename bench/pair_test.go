@@ -142,6 +142,7 @@ func TestDrawCurves(t *testing.T) {
 	require.Contains(t, svg, `points="60.0,175.0 740.0,40.0"`)
 	require.Contains(t, svg, `points="60.0,242.5 740.0,40.0"`)
 	require.Contains(t, svg, "a &lt; b")
+	require.Contains(t, svg, `<text x="740.0" y="258.5" text-anchor="end">below 1.0: `)
 	elements(t, svg)
 }
 

@@ -122,6 +122,14 @@ func printStudy(out io.Writer, s record.Study) error {
 	return w.Flush()
 }
 
+// ifDivided is text about divided calls, without them nothing.
+func (r *run) ifDivided(format string, args ...any) string {
+	if len(r.host.devices) < 2 {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
 // columns makes the columns of a study of "name unit" pairs.
 func columns(pairs ...string) []record.StudyColumn {
 	var list []record.StudyColumn

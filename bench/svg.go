@@ -54,6 +54,8 @@ func drawCurves(title string, lines []curve) string {
 		fmt.Fprintf(&b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#666"/>`+"\n", x, foot, x, foot+4)
 		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">2<tspan dy="-4" font-size="9">%.0f</tspan></text>`+"\n", x, foot+20, e)
 	}
+	// Curves dip on the left, so that the right is free.
+	text(&b, plotLeft+plotInnerWidth, f.y(.5)+16, "end", "below 1.0: a call so short that dividing it costs more than the other devices save")
 	text(&b, plotLeft+plotInnerWidth/2, foot+38, "middle", "rows of a call (points: measured, dashed: model)")
 	for i, c := range lines {
 		c.draw(&b, f, palette[i%len(palette)])

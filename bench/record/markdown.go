@@ -13,11 +13,12 @@ import (
 const DocsPath = "docs"
 
 // A page shows a record between these two lines; the first names its file, relative to the root, and after a colon, if it does
-// not show all of it, what it shows: the rows, or studies by their names.
+// not show all of it, what it shows: the rows, what is about radio, or studies by their names.
 const (
 	tableBegin = "<!-- record "
 	tableEnd   = "<!-- end of record -->"
 	rowsPart   = "rows"
+	radioPart  = "radio"
 )
 
 // Markdown returns the rows of a record and its studies as tables, times of rows in ms. A historical import is called what it is
@@ -37,17 +38,31 @@ func markdownOf(r *Record, parts []string) (string, error) {
 	var b strings.Builder
 	writeHead(&b, r)
 	for _, part := range parts {
-		if part == rowsPart {
+		switch part {
+		case rowsPart:
 			writeRows(&b, r)
-			continue
+		case radioPart:
+			if err := writeRadio(&b, r); err != nil {
+				return "", err
+			}
+		default:
+			s, err := r.study(part)
+			if err != nil {
+				return "", err
+			}
+			writeStudy(&b, s)
 		}
-		i := slices.IndexFunc(r.shown(), func(s Study) bool { return s.ID == part })
-		if i < 0 {
-			return "", fmt.Errorf("%w: a page shows %q, which the record does not have", ErrEvidence, part)
-		}
-		writeStudy(&b, r.shown()[i])
 	}
 	return b.String(), nil
+}
+
+// study is the study of that name, if pages may show it.
+func (r *Record) study(name string) (Study, error) {
+	i := slices.IndexFunc(r.shown(), func(s Study) bool { return s.ID == name })
+	if i < 0 {
+		return Study{}, fmt.Errorf("%w: a page shows %q, which the record does not have", ErrEvidence, name)
+	}
+	return r.shown()[i], nil
 }
 
 // shown are the studies that pages may show.
@@ -72,13 +87,17 @@ func writeHead(b *strings.Builder, r *Record) {
 	fmt.Fprintf(b, "Devices: %s.\n", strings.Join(names, ", "))
 }
 
+// set says how many devices work together.
+func (r *Record) set() string {
+	if n := len(r.Machine.Devices); n > 1 {
+		return fmt.Sprintf("%d devices", n)
+	}
+	return "Several devices"
+}
+
 // writeRows adds the rows, and what was measured beside them on one device.
 func writeRows(b *strings.Builder, r *Record) {
-	set := "Several devices"
-	if n := len(r.Machine.Devices); n > 1 {
-		set = fmt.Sprintf("%d devices", n)
-	}
-	fmt.Fprintf(b, "\n| Configuration | Operation | Mode | Batch | 1 device, ms | %s, ms | Speedup | Dispatch | Weights |\n", set)
+	fmt.Fprintf(b, "\n| Configuration | Operation | Mode | Batch | 1 device, ms | %s, ms | Speedup | Dispatch | Weights |\n", r.set())
 	b.WriteString("|---|---|---|--:|--:|--:|--:|---|---|\n")
 	for _, name := range r.ConfigNames() {
 		for _, row := range r.Configs[name].Rows {

@@ -3,6 +3,7 @@ package record
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,52 @@ func TestMarkdownOfStudies(t *testing.T) {
 		Rows:    [][]any{{"city", 0.123456, "ff"}, {"grid", nil, "ee"}, {"count", 1158500.0, ""}},
 	}}
 	require.Contains(t, Markdown(r), "\na: what it is.\n\n| scene | time, ms |\n|---|---|\n| city | 0.1235 |\n| grid | -- |\n| count | 1158500 |\n")
+}
+
+// A column without a value is not shown: times of several devices, say, of a record of one.
+func TestMarkdownLeavesOutEmptyColumns(t *testing.T) {
+	r := liveRecord()
+	r.Studies = []Study{{
+		ID: "a", Description: "it", Columns: []StudyColumn{{"one", "ms"}, {"two", "ms"}, {"some", "-"}},
+		Rows: [][]any{{1.0, nil, nil}, {2.0, nil, 3.0}},
+	}}
+	require.Contains(t, Markdown(r), "\na: it.\n\n| one, ms | some |\n|---|---|\n| 1 | -- |\n| 2 | 3 |\n")
+}
+
+// Rows about radio are found by what they are, not by where they stand, and with fewer columns.
+func TestMarkdownOfRadio(t *testing.T) {
+	r := liveRecord()
+	study := Study{ID: radioStudy, Description: "it", Columns: []StudyColumn{{"speedup", "-"}, {"operation", "-"}, {"other", "-"},
+		{"config", "-"}, {"lanes", "-"}, {"divided", "ms"}, {"one_device", "ms"}}}
+	for _, row := range radioRows {
+		study.Rows = append(study.Rows, []any{1.5, row.operation, "x", row.config, 67891200.0, 2.004, 3.006})
+	}
+	study.Rows[2][0], study.Rows[2][5] = nil, nil // measured on one device
+	study.Rows = append(study.Rows, []any{9.0, "accum_dfr_direct", "x", "town", 1.0, 9.0, 9.0})
+	slices.Reverse(study.Rows)
+	r.Studies = []Study{study}
+	text, err := markdownOf(r, []string{radioPart})
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(text, "\n\n")
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	require.Len(t, lines, 2+len(radioRows))
+	require.Equal(t, "| Operation | Scene | Batch | 1 device, ms | 2 devices, ms | Speedup |", lines[0])
+	require.Equal(t, "| accumulate_reflections | city, 4 bounces | 67891200 rays | 3.01 | 2.00 | 1.50 |", lines[2])
+	require.Equal(t, "| accum_dfr_coherent_direct | town | 67891200 wedges x cells | 3.01 | -- | -- |", lines[4])
+
+	r.Studies[0].Rows = study.Rows[1:]
+	_, err = markdownOf(r, []string{radioPart})
+	require.NoError(t, err, "a row that is not shown may go")
+	r.Studies[0].Rows = study.Rows[2:]
+	_, err = markdownOf(r, []string{radioPart})
+	require.ErrorIs(t, err, ErrEvidence)
+	require.ErrorContains(t, err, radioRows[len(radioRows)-1].operation)
+	r.Studies[0].Columns[0].Name = "gone"
+	_, err = markdownOf(r, []string{radioPart})
+	require.ErrorContains(t, err, "misses a column")
+	r.Studies = nil
+	_, err = markdownOf(r, []string{radioPart})
+	require.ErrorContains(t, err, `"grids"`)
 }
 
 // A page may show some parts of a record, which has to have them.

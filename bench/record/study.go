@@ -3,15 +3,18 @@ package record
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
 // Text returns a study as it is shown: the titles of its columns with their units, and the cells of its rows, numbers to
-// four digits. Columns of digests are left out, they are for comparisons between records.
+// four digits. Columns of digests are left out, they are for comparisons between records, and so are those in which no row has
+// a value, as of several devices where there is one.
 func (s Study) Text() (titles []string, rows [][]string) {
 	rows = make([][]string, len(s.Rows))
 	for i, c := range s.Columns {
-		if strings.HasSuffix(c.Name, "_sha256") {
+		empty := len(s.Rows) > 0 && !slices.ContainsFunc(s.Rows, func(row []any) bool { return row[i] != nil })
+		if empty || strings.HasSuffix(c.Name, "_sha256") {
 			continue
 		}
 		title := c.Name
