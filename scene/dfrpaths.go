@@ -66,7 +66,7 @@ type DfrPathOptions struct {
 	// TxPower is the linear power of each transmitter, or absent: 1.
 	TxPower cuda.Slice[float32]
 	// TxPolarization is the direction next to which the transmitted field lies: 3 values
-	// for all transmitters, or 3 for each; those of an upright antenna are (0,0,1). Absent: x.
+	// for all transmitters, or 3 for each; that of an upright antenna is (0,0,1). Absent: x.
 	TxPolarization cuda.Slice[float32]
 	// StateLimit uses no more than the first so many states. 0: all.
 	StateLimit int

@@ -46,6 +46,13 @@
 // which edges diffract ([Scene.DfrStates], [Scene.UploadStates]). Sums are sums of
 // integers, so that they have the same bits in any order, too.
 //
+// EPC is equivalent-path correction: it puts the exact specular path in the place of one
+// that a ray has found, over the same surfaces. The direct path of a channel is the
+// caller's: where [Scene.Visible] finds it free, its field is lambda/(4 pi L) exp(-j k L)
+// along the unit vector across the path next to the polarization. Fields of direct,
+// reflected and diffracted paths add up with their phases. Polarizations are along x
+// unless said otherwise; that of an upright antenna is (0,0,1).
+//
 // # Backends
 //
 // Which triangle a ray meets is found by our own tree ([CUDA]) or by [OptiX]; the

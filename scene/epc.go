@@ -69,20 +69,21 @@ type EPCFieldOptions struct {
 	// Wavelength in metres, above 0.
 	Wavelength float64
 	// Polarization is the direction next to which the field starts, of any length: 3
-	// values for all rows, or 3n. Absent: x. Where it has no part across the first
-	// segment, the field starts along a fixed direction that has.
+	// values for all rows, or 3n. That of an upright antenna is (0,0,1). Absent: x. Where
+	// it has no part across the first segment, the field starts along a fixed direction
+	// that has.
 	Polarization cuda.Slice[float32]
 	// IncludePaths asks for the columns of EPCFields that describe the paths.
 	IncludePaths bool
 }
 
-// TraceReflEPC computes for every row the specular path from source to receiver over the
-// planes of its faces, by the images of the source, and tells whether it exists: whether
-// every reflection lies between image and end, and on the face or its group, and no
-// triangle blocks a segment, under the rules of Segments. What a segment passes through
-// at its ends does not block it. Points on an edge belong to the faces on both sides,
-// within a ten-thousandth of their size: Seq or the order of the group decides. Images and
-// points are computed in float32.
+// TraceReflEPC is equivalent-path correction (EPC): it computes for every row the specular
+// path from source to receiver over the planes of its faces, by the images of the source,
+// and tells whether it exists: whether every reflection lies between image and end, and on
+// the face or its group, and no triangle blocks a segment, under the rules of Segments.
+// What a segment passes through at its ends does not block it. Points on an edge belong to
+// the faces on both sides, within a ten-thousandth of their size: Seq or the order of the
+// group decides. Images and points are computed in float32.
 //
 // The work is enqueued on the scene's stream or the stream of OnStream, and TraceReflEPC
 // returns without waiting for it. With OptiX, the first call after a change of the

@@ -53,7 +53,7 @@ func (p *program) dfrCoherent(ctx context.Context, args []string) error {
 
 // polarization declares the flag for the electric field of the transmitter.
 func (fs *flagSet) polarization(target []float32) {
-	fs.checked("polarization", "`x,y,z` of the electric field of the transmitter, of any length but 0 (default 1,0,0)", target, func() error {
+	fs.checked("polarization", "`x,y,z` of the electric field of the transmitter, of any length but 0; 0,0,1 for an upright antenna (default 1,0,0)", target, func() error {
 		for _, v := range target {
 			if v != 0 {
 				return nil
