@@ -128,6 +128,9 @@ func (s *Scene) prepareReflGrid(rays Rays, grid Grid, opt ReflGridOptions, opts 
 	if _, err := opt.Materials.media(op, s); err != nil {
 		return nil, nil, err
 	}
+	if base := opt.base(grid); math.IsInf(base*base, 0) { // times no contribution that were no number
+		return nil, nil, badArg(op, "Wavelength", "is %v, which makes the power of every contribution infinite; want metres", opt.Wavelength)
+	}
 	c, o, err := s.begin(op, n, opts)
 	if err != nil {
 		return nil, nil, err
@@ -163,6 +166,11 @@ func (o *ReflGridOptions) check(op string, rows int64) error {
 		return badArg(op, "WedgeSampleStride", "is %d, want 1 or more, or 0 for 1", o.WedgeSampleStride)
 	}
 	return nil
+}
+
+// base is the unit of the contributions to a grid.
+func (o *ReflGridOptions) base(g Grid) float64 {
+	return o.Wavelength / (4 * math.Pi) * math.Sqrt(o.SolidAnglePerRay/g.CellArea())
 }
 
 // wholeSphere is 4 pi, as single precision or a user's decimals may give it.

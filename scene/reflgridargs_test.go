@@ -45,6 +45,7 @@ func TestReflGridRefusals(t *testing.T) {
 		"position":             {func(c *call) { c.grid.Position = nan }, "Grid.Position"},
 		"wavelength":           {func(c *call) { c.opt.Wavelength = 0 }, "Wavelength"},
 		"wavelength NaN":       {func(c *call) { c.opt.Wavelength = math.NaN() }, "Wavelength"},
+		"endless wavelength":   {func(c *call) { c.opt.Wavelength = 1e200 }, "Wavelength"},
 		"solid angle":          {func(c *call) { c.opt.SolidAnglePerRay = -1 }, "SolidAnglePerRay"},
 		"more than a sphere":   {func(c *call) { c.opt.SolidAnglePerRay = 12.57 }, "SolidAnglePerRay"},
 		"solid angle infinite": {func(c *call) { c.opt.SolidAnglePerRay = math.Inf(1) }, "SolidAnglePerRay"},

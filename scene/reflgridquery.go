@@ -324,7 +324,7 @@ func (q *reflGridQuery) readGrids(s *Scene, sc cuda.Scope, st *cuda.Stream) erro
 	if err := cuda.Fill32(st, counted, 0); err != nil {
 		return err
 	}
-	base := q.opt.Wavelength / (4 * math.Pi) * math.Sqrt(q.opt.SolidAnglePerRay/q.grid.CellArea())
+	base := q.opt.base(q.grid)
 	p := readTubesParams{
 		Sums: q.sums(q.acc), Power: q.to.Power.Addr(), Components: q.to.FieldXRe.Addr(),
 		Total: q.to.Count.Addr(), Status: q.to.Status.Addr(), Base: base, BaseSquared: base * base,
