@@ -184,7 +184,8 @@ func accumulations(in radioInputs, rows, lanes int64) []accumulation {
 		{"reflections", rows, func(ctx context.Context, s *Scene, r radioTables, _ *scene.Window, opts ...scene.CallOption) (scene.Reusable, error) {
 			return result(s.AccumulateReflections(ctx, in.rays, floorPlan, scene.ReflGridOptions{
 				Wavelength: .1, SolidAnglePerRay: .01, MaxBounces: 3, Materials: r.materials, TxPosition: in.tx, IncludeLOS: true,
-				CollectWedges: true, CollectWedgePrefixes: true, WedgeCapacity: int(rows), CellCount: true, KeepWords: true,
+				CollectWedges: true, CollectWedgePrefixes: true, WedgeCapacity: int(rows), WedgeSampleStride: 3, RowBase: 7,
+				CellCount: true, KeepWords: true,
 			}, opts...))
 		}},
 	}

@@ -74,7 +74,7 @@ func (a *DfrAccum) Merge(other *DfrAccum) error {
 	case other.terms != a.terms:
 		return badArg(op, "other", "is no window of the same call: want the same states, grid, wavelength, materials, samples and seed")
 	}
-	if err := checkMemory(a.of, op, "other", other.Words); err != nil {
+	if err := firstError(checkMemory(a.of, op, "DfrAccum", a.Words), checkMemory(a.of, op, "other", other.Words)); err != nil {
 		return err
 	}
 	return a.of.enqueueRows(op, a.stream, 1, 0, 1, func(sc cuda.Scope) error {
@@ -88,6 +88,9 @@ func (a *DfrAccum) Read() error {
 	const op = "Read"
 	if a.Words.IsNil() {
 		return badArg(op, "DfrAccum", "has no words; ask for KeepWords")
+	}
+	if err := checkMemory(a.of, op, "DfrAccum", a.Words); err != nil {
+		return err
 	}
 	return a.of.enqueueRows(op, a.stream, 1, 0, 1, func(sc cuda.Scope) error { return a.read(sc, a.stream) })
 }

@@ -83,7 +83,7 @@ func (a *DfrCoherentAccum) Merge(other *DfrCoherentAccum) error {
 	case other.terms != a.terms:
 		return badArg(op, "other", "is no window of the same call: want the same states, grid, wavelength, materials, polarization and edge mode")
 	}
-	if err := checkMemory(a.of, op, "other", other.Words); err != nil {
+	if err := firstError(checkMemory(a.of, op, "DfrCoherentAccum", a.Words), checkMemory(a.of, op, "other", other.Words)); err != nil {
 		return err
 	}
 	return a.of.enqueueRows(op, a.stream, 1, 0, 1, func(sc cuda.Scope) error {
@@ -96,6 +96,9 @@ func (a *DfrCoherentAccum) Read() error {
 	const op = "Read"
 	if a.Words.IsNil() {
 		return badArg(op, "DfrCoherentAccum", "has no words; ask for KeepWords")
+	}
+	if err := checkMemory(a.of, op, "DfrCoherentAccum", a.Words); err != nil {
+		return err
 	}
 	return a.of.enqueueRows(op, a.stream, 1, 0, 1, func(sc cuda.Scope) error { return a.read(sc, a.stream) })
 }

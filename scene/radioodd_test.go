@@ -375,3 +375,39 @@ func TestWordsAddedByTheCaller(t *testing.T) {
 	}
 	require.NoError(t, errors.Join(sum.Close(), fields.Close()))
 }
+
+// The memory of a closed result belongs to others: nothing is read from it or put into it.
+func TestWordsOfClosedResults(t *testing.T) {
+	d := wedgeBox(t)
+	grid := scene.Grid{Max0: 1, Max1: 1, Res0: 1, Res1: 1}
+	tx := toDevice(d.rig, []float32{1, 1, 0})
+	rays := d.upload(ray(vec{1, 1, 0}, vec{0, 0, -1}))
+	for name, ask := range map[string]func() (read func() error, merge func(other any) error, result any, end func() error){
+		"DfrAccum": func() (func() error, func(any) error, any, func() error) {
+			a, err := d.AccumDfrDirect(background, d.states, grid, scene.DfrDirectOptions{Wavelength: 1, DirectSamples: 4, KeepWords: true})
+			require.NoError(t, err)
+			return a.Read, func(other any) error { return a.Merge(other.(*scene.DfrAccum)) }, a, a.Close
+		},
+		"DfrCoherentAccum": func() (func() error, func(any) error, any, func() error) {
+			a, err := d.AccumDfrCoherentDirect(background, d.states, grid, scene.DfrCoherentOptions{Wavelength: 1, KeepWords: true})
+			require.NoError(t, err)
+			return a.Read, func(other any) error { return a.Merge(other.(*scene.DfrCoherentAccum)) }, a, a.Close
+		},
+		"ReflGrids": func() (func() error, func(any) error, any, func() error) {
+			a, err := d.AccumulateReflections(background, rays, grid, scene.ReflGridOptions{
+				Wavelength: 1, SolidAnglePerRay: 1, Materials: d.materials, TxPosition: tx, IncludeLOS: true, KeepWords: true,
+			})
+			require.NoError(t, err)
+			return a.Read, func(other any) error { return a.Merge(other.(*scene.ReflGrids)) }, a, a.Close
+		},
+	} {
+		read, merge, open, end := ask()
+		readClosed, mergeClosed, closed, endClosed := ask()
+		require.NoError(t, endClosed())
+		requireArgument(t, readClosed(), "Read", name)
+		requireArgument(t, mergeClosed(open), "Merge", name)
+		requireArgument(t, merge(closed), "Merge", "other")
+		require.NoError(t, read())
+		require.NoError(t, end())
+	}
+}

@@ -131,7 +131,7 @@ func (g *ReflGrids) Merge(other *ReflGrids) error {
 		return badArg(op, "other", "is of a call with %+v, want %+v", other.query.key(), g.query.key())
 	}
 	s := g.query.scene
-	if err := checkMemory(s, op, "other", other.Words); err != nil {
+	if err := firstError(checkMemory(s, op, "ReflGrids", g.Words), checkMemory(s, op, "other", other.Words)); err != nil {
 		return err
 	}
 	err := s.enqueueRows(op, g.stream, 1, 0, 1, func(sc cuda.Scope) error {
@@ -152,6 +152,9 @@ func (g *ReflGrids) Read() error {
 		return badArg(op, "ReflGrids", "has no words; ask for KeepWords")
 	}
 	s := g.query.scene
+	if err := checkMemory(s, op, "ReflGrids", g.Words); err != nil {
+		return err
+	}
 	return s.enqueueRows(op, g.stream, 1, 0, 1, func(sc cuda.Scope) error { return g.query.readGrids(s, sc, g.stream) })
 }
 
