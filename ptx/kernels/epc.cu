@@ -24,30 +24,31 @@ __shared__ i32 passed[2][SEARCH_THREADS];
 // The search of one row: its segments, one after the other, until one is blocked.
 struct EpcRow {
     const SearchEpcParams& p;
-    i32 bounces; // of the row
-    i32 begun;   // segments
+    // Arrays are in memory, because their indices are known only at run time. As members
+    // they would take all others with them.
+    f32x3* points;
+    Sequence& sequence;
+    i32* resolved;
+    i32 begun; // segments
     float t_min;
-    f32x3 points[EPC_POINTS];
-    i32 resolved[MAX_EPC_BOUNCES];
 
     __device__ __forceinline__ void store(i64 row, u32 fail)
     {
         p.fail[row] = (u8)fail;
         for (i32 b = 0; b < p.rows.bounces; b++) {
-            p.resolved[row * p.rows.bounces + b] = fail == EPC_OK && b < bounces ? resolved[b] : -1;
+            p.resolved[row * p.rows.bounces + b] = fail == EPC_OK && b < sequence.length ? resolved[b] : -1;
         }
     }
 
     __device__ __forceinline__ u32 prepare(i64 row)
     {
-        bounces = sequence_length(p.rows, row);
-        u32 fail = check_row(p.reflectors, p.rows, row, bounces);
+        load_sequence(sequence, p.rows, row);
+        u32 fail = check_row(p.reflectors, p.rows, row, sequence);
         if (fail == EPC_OK) {
-            fail = find_points(points, p.reflectors, p.rows, row, bounces);
+            fail = find_points(points, p.reflectors, p.rows, row, sequence);
         }
-        for (i32 b = bounces - 1; b >= 0 && fail == EPC_OK; b--) {
-            const i32 prim = p.rows.seq[row * p.rows.bounces + b];
-            resolved[b] = resolve(p.reflectors, p.groups, prim, points[b + 1], p.tolerance);
+        for (i32 b = sequence.length - 1; b >= 0 && fail == EPC_OK; b--) {
+            resolved[b] = resolve(p.reflectors, p.groups, sequence.prims[b], points[b + 1], p.tolerance);
             fail = resolved[b] < 0 ? EPC_OUTSIDE : EPC_OK;
         }
         return fail;
@@ -64,12 +65,12 @@ struct EpcRow {
     }
 
     // What segments pass through at point k of the row.
-    __device__ __forceinline__ i32 passes(i64 row, i32 k)
+    __device__ __forceinline__ i32 passes(i32 k)
     {
-        if (k == 0 || k > bounces) {
+        if (k == 0 || k > sequence.length) {
             return -1;
         }
-        const i32 group = p.ignore_groups ? group_of(p.groups, p.rows.seq[row * p.rows.bounces + k - 1]) : -1;
+        const i32 group = p.ignore_groups ? group_of(p.groups, sequence.prims[k - 1]) : -1;
         return group < 0 ? resolved[k - 1] : -2 - group;
     }
 
@@ -95,14 +96,14 @@ struct EpcRow {
     __device__ __forceinline__ bool proceed(Search& s, i64 row)
     {
         const bool blocked = begun > 0 && s.best.id >= 0;
-        if (blocked || begun > bounces) {
+        if (blocked || begun > sequence.length) {
             store(row, blocked ? EPC_BLOCKED : EPC_OK);
             return false;
         }
         Segment g;
         const SegmentState known = make_segment(g, points[begun], points[begun + 1]);
-        passed[0][threadIdx.x] = passes(row, begun);
-        passed[1][threadIdx.x] = passes(row, begun + 1);
+        passed[0][threadIdx.x] = passes(begun);
+        passed[1][threadIdx.x] = passes(begun + 1);
         begun++;
         s.best.id = known == SEGMENT_BLOCKED ? 0 : -1;
         if (known == SEGMENT_OPEN) {
@@ -117,7 +118,10 @@ struct EpcRow {
 // search visits nodes.
 extern "C" __global__ void __launch_bounds__(SEARCH_THREADS, 6) search_epc(const __grid_constant__ SearchEpcParams p)
 {
-    EpcRow job{p};
+    f32x3 points[EPC_POINTS];
+    Sequence sequence;
+    i32 resolved[MAX_EPC_BOUNCES];
+    EpcRow job{p, points, sequence, resolved};
     search_rows(job, p.search);
 }
 
@@ -162,7 +166,7 @@ __device__ __forceinline__ float measure(const f32x3* points, i32 m, float& shor
 
 // The field at the end of a path, lambda/(4 pi L) exp(-j 2 pi L/lambda) times what is left
 // of the unit vector that it starts with.
-__device__ __forceinline__ c32x3 carry_field(const FinalizeEpcParams& p, const f32x3* points, i64 row, i32 m, float length)
+__device__ __forceinline__ c32x3 carry_field(const FinalizeEpcParams& p, const f32x3* points, i64 row, const Sequence& q, float length)
 {
     f32x3 k = unit(sub(points[1], points[0]));
     f32x3 a = {1.0f, 0.0f, 0.0f};
@@ -173,13 +177,13 @@ __device__ __forceinline__ c32x3 carry_field(const FinalizeEpcParams& p, const f
         }
     }
     c32x3 f = complex_vector(transverse(a, k));
-    for (i32 b = 0; b < m; b++) {
+    for (i32 b = 0; b < q.length; b++) {
         const i64 slot = row * p.rows.bounces + b;
         float4 medium;
         if (!medium_of(p.media, p.resolved[slot], medium)) {
             return c32x3{};
         }
-        f = reflected_field(f, k, load_plane(p.reflectors, p.rows, slot).n, medium, p.loss_per_sigma);
+        f = reflected_field(f, k, load_plane(p.reflectors, p.rows, slot, q.prims[b]).n, medium, p.loss_per_sigma);
         k = unit(sub(points[b + 2], points[b + 1]));
     }
     // 4 pi, rounded once.
@@ -202,15 +206,17 @@ extern "C" __global__ void __launch_bounds__(128, 6) finalize_epc(const __grid_c
         return;
     }
     const i64 row = p.row_begin + i;
-    const i32 m = sequence_length(p.rows, row);
+    Sequence q;
+    load_sequence(q, p.rows, row);
+    const i32 m = q.length;
     f32x3 points[EPC_POINTS];
     u32 fail = p.fail[row];
     // What a device that was lost has left may say that there is a path where none is.
     if (fail == EPC_OK) {
-        fail = check_row(p.reflectors, p.rows, row, m);
+        fail = check_row(p.reflectors, p.rows, row, q);
     }
     if (fail == EPC_OK) {
-        fail = find_points(points, p.reflectors, p.rows, row, m);
+        fail = find_points(points, p.reflectors, p.rows, row, q);
     }
     bool valid = fail == EPC_OK;
     float shortest = 0.0f;
@@ -219,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(128, 6) finalize_epc(const __grid_c
         c32x3 f = {};
         valid = valid && length > 1e-6f && shortest > 0.0f;
         if (valid) {
-            f = carry_field(p, points, row, m, length);
+            f = carry_field(p, points, row, q, length);
             valid = is_finite(f);
         }
         if (!valid) {
@@ -241,7 +247,7 @@ extern "C" __global__ void __launch_bounds__(128, 6) finalize_epc(const __grid_c
         const bool reflects = fail == EPC_OK && b < m;
         const f32x3 none = {0.0f, 0.0f, 0.0f};
         store3(p.hit_points, slot, reflects ? points[b + 1] : none);
-        store3(p.normals, slot, reflects ? load_plane(p.reflectors, p.rows, slot).n : none);
-        p.group_ids[slot] = reflects ? group_of(p.groups, p.rows.seq[slot]) : -1;
+        store3(p.normals, slot, reflects ? load_plane(p.reflectors, p.rows, slot, q.prims[b]).n : none);
+        p.group_ids[slot] = reflects ? group_of(p.groups, q.prims[b]) : -1;
     }
 }

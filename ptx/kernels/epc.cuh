@@ -86,11 +86,11 @@ struct Plane {
 };
 
 // The plane of a slot whose triangle exists.
-__device__ __forceinline__ Plane load_plane(const Reflectors& g, const EpcRows& r, i64 slot)
+__device__ __forceinline__ Plane load_plane(const Reflectors& g, const EpcRows& r, i64 slot, i32 prim)
 {
     Plane plane;
     if (!r.plane_points || !r.plane_normals) {
-        const Corners c = load_corners(g, r.seq[slot]);
+        const Corners c = load_corners(g, prim);
         plane = Plane{c.v0, unit(face_vector(c.v0, c.v1, c.v2))};
     }
     if (r.plane_points) {
@@ -102,51 +102,61 @@ __device__ __forceinline__ Plane load_plane(const Reflectors& g, const EpcRows& 
     return plane;
 }
 
-// How many triangles the sequence of a row has: it ends at the first -1.
-__device__ __forceinline__ i32 sequence_length(const EpcRows& r, i64 row)
+// What every row has, read once and without a branch: rows may be on another device,
+// microseconds away.
+struct Sequence {
+    f32x3 source, receiver;
+    i32 prims[MAX_EPC_BOUNCES];
+    i32 length; // of prims: it ends before the first -1
+};
+
+__device__ __forceinline__ void load_sequence(Sequence& q, const EpcRows& r, i64 row)
 {
-    i32 m = r.bounces;
-    for (i32 b = r.bounces - 1; b >= 0; b--) { // all of them, so that none waits for another
-        m = r.seq[row * r.bounces + b] == -1 ? b : m;
+    q.source = load3(r.source, row);
+    q.receiver = load3(r.receiver, row);
+    q.length = r.bounces;
+#pragma unroll
+    for (i32 b = MAX_EPC_BOUNCES - 1; b >= 0; b--) {
+        q.prims[b] = b < r.bounces ? r.seq[row * r.bounces + b] : -1;
+        q.length = q.prims[b] == -1 ? b : q.length;
     }
-    return m;
 }
 
-// Whether the inputs of a row of m bounces make sense, but for its normals.
-__device__ __forceinline__ u32 check_row(const Reflectors& g, const EpcRows& r, i64 row, i32 m)
+// Whether the inputs of a row make sense, but for its normals.
+__device__ __forceinline__ u32 check_row(const Reflectors& g, const EpcRows& r, i64 row, const Sequence& q)
 {
-    if ((r.active && !r.active[row]) || !is_finite(load3(r.source, row)) || !is_finite(load3(r.receiver, row))) {
+    if ((r.active && !r.active[row]) || !is_finite(q.source) || !is_finite(q.receiver)) {
         return EPC_INACTIVE;
     }
-    bool known = m > 0;
-    for (i32 b = 0; b < m; b++) {
-        const i64 slot = row * r.bounces + b;
-        if (r.plane_points && !is_finite(load3(r.plane_points, slot))) {
+    bool known = q.length > 0;
+    for (i32 b = 0; b < q.length; b++) {
+        if (r.plane_points && !is_finite(load3(r.plane_points, row * r.bounces + b))) {
             return EPC_INACTIVE;
         }
-        known &= (u32)r.seq[slot] < (u32)g.count;
+        known &= (u32)q.prims[b] < (u32)g.count;
     }
     return known ? EPC_OK : EPC_SEQUENCE;
 }
 
 // Fills points[0..m+1] with source, reflections and receiver.
-__device__ __forceinline__ u32 find_points(f32x3* points, const Reflectors& g, const EpcRows& r, i64 row, i32 m)
+__device__ __forceinline__ u32 find_points(f32x3* points, const Reflectors& g, const EpcRows& r, i64 row, const Sequence& q)
 {
     const i64 first = row * r.bounces;
-    f32x3 image = load3(r.source, row);
+    const i32 m = q.length;
+    f32x3 image = q.source;
     points[0] = image;
     for (i32 b = 0; b < m; b++) {
-        const Plane plane = load_plane(g, r, first + b);
+        const Plane plane = load_plane(g, r, first + b, q.prims[b]);
         if (max_abs(plane.n) == 0.0f) {
             return EPC_NORMAL;
         }
         image = reflected(image, dot(sub(image, plane.p), plane.n), plane.n);
         points[b + 1] = image;
     }
-    f32x3 end = load3(r.receiver, row);
+    f32x3 end = q.receiver;
     points[m + 1] = end;
     for (i32 b = m - 1; b >= 0; b--) {
-        const Plane plane = load_plane(g, r, first + b);
+        const Plane plane = load_plane(g, r, first + b, q.prims[b]);
         image = points[b + 1];
         const f32x3 w = sub(end, image);
         const float den = dot(w, plane.n);
