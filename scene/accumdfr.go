@@ -12,9 +12,10 @@ type DfrDirectOptions struct {
 	// Wavelength in metres, above 0.
 	Wavelength float64
 	// DirectSamples or KellerSamples is the number of lanes of the whole call, below
-	// 2^31; the other is zero. A direct sample goes from a random point of an edge to the
-	// centre of a cell, a Keller sample leaves the point on the cone of diffracted rays
-	// and counts for the cell that it meets. The two estimate different quantities.
+	// 2^31; the other is zero. Both zero are no lanes, and a result of zeros. A direct
+	// sample goes from a random point of an edge to the centre of a cell, a Keller sample
+	// leaves the point on the cone of diffracted rays and counts for the cell that it
+	// meets. The two estimate different quantities.
 	DirectSamples, KellerSamples int64
 	// Seed of the random numbers. Other seeds draw other samples.
 	Seed uint32

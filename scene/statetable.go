@@ -28,7 +28,9 @@ func (t *StateTable) Close() error {
 
 // UploadStates brings the first Count states to the scene's device. It copies them:
 // later changes of the columns do not matter. Values may be anything; what makes no wedge
-// is rejected lane by lane and counted there.
+// is rejected lane by lane and counted there, and a Prim0 or Prim1 that is no face of the
+// scene has no material. The table fits whatever the scene becomes, but its states stay where
+// they are: make them again when vertices move.
 //
 // Errors: *ArgumentError for columns shorter than Count (all columns are required), and
 // those of cuda. It waits for the upload of 160 bytes per state.

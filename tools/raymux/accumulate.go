@@ -157,6 +157,9 @@ func (e *engine) accumulate(ctx context.Context, p *program, rays scene.Rays, f 
 		return nil, err
 	}
 	p.noteStatus(c.Status)
+	if n := rays.O.Len() / 3; n > 0 && c.Count == 0 && c.Status == 0 {
+		p.note("no ray contributed: none of %d crosses the grid after a face of -material reflects it; -include-los counts rays before one does, too", n)
+	}
 	columns = append(columns, npy.Uints("cell_count", cells, gridShape(grid)...), counter("count", c.Count))
 	watch.lap("download")
 	return chosen(columns, f.fields), nil

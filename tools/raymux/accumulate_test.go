@@ -117,6 +117,14 @@ func TestAccumulateTellsWhatIsLeftOut(t *testing.T) {
 	}
 }
 
+// Sums of nothing say so.
+func TestAccumulateTellsThatNothingContributed(t *testing.T) {
+	b := accumulateBench(t)
+	r := b.succeed(t, accumulateCall().with("-material", "black.npz").args(b)...)
+	assert.Contains(t, r.err, "raymux: note: no ray contributed: none of 1 crosses the grid after a face")
+	assert.Equal(t, []float64{0}, b.values(t, "out.npz", "count"))
+}
+
 func TestAccumulatePlanAndInfo(t *testing.T) {
 	b := accumulateBench(t)
 	r := b.succeed(t, accumulateCall().with("-out").with("-plan", "true").args(b)...)

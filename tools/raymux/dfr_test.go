@@ -143,6 +143,35 @@ func TestDfrDirect(t *testing.T) {
 		b.succeed(t, two.with("-states", "idle.npz").args(b)...)
 		b.counters(t, 8, 0, 0, 0, 8, 8)
 	})
+	t.Run("nothing but rejects", func(t *testing.T) {
+		b := dfrBench(t)
+		dark, beside := oneEdge, keller.with("-grid-min", "50,50").with("-grid-max", "51,51")
+		dark.pow = 0
+		b.table(t, "dark.npz", dark.columns()...)
+		b.table(t, "off.npz", append(oneEdge.columns(), npy.Bools("active", []uint8{0}, 1))...)
+		for want, c := range map[string]call{
+			"utd_rejects 64": run.with("-states", "dark.npz"), "inactive_lanes 64": run.with("-states", "off.npz"),
+			"vis_rejects 64": run.with("-mesh", "lid.obj"), "utd_rejects 64 ": beside,
+		} {
+			b.file(t, "lid.obj", "v 0 -2 .5\nv -2 -2 .5\nv -2 2 .5\nv 0 2 .5\nv 2 -2 .5\nv 2 2 .5\nf 1 2 3\nf 1 3 4\nf 1 4 5\nf 4 6 5\n")
+			r := b.succeed(t, c.args(b)...)
+			assert.Equal(t, "raymux: note: no lane contributed: "+strings.TrimSpace(want)+" of 64\n", r.err)
+			b.within(t, 0, "out.npz", "power", 0)
+		}
+	})
+	t.Run("states of other meshes", func(t *testing.T) {
+		b := dfrBench(t)
+		foreign := twoEdges
+		foreign.prims = [2]int32{1, 2} // the second face of a mesh that has one
+		b.table(t, "foreign.npz", foreign.columns()...)
+		r := b.succeed(t, two.with("-states", "foreign.npz").args(b)...)
+		assert.Equal(t, fmt.Sprintf("raymux: note: -states %s: 2 of 2 states of faces that -mesh %s does not have (found 1, there are 1): "+
+			"they have no material; run dfr-states with these meshes\n", b.path("foreign.npz"), b.path("far.obj")), r.err)
+		foreign.prims[1] = 1
+		b.table(t, "foreign.npz", foreign.columns()...)
+		r = b.succeed(t, two.with("-states", "foreign.npz").args(b)...)
+		assert.Empty(t, r.err)
+	})
 	t.Run("no states", func(t *testing.T) {
 		b := dfrBench(t)
 		b.table(t, "none.npz", stateTable{}.columns()...)
@@ -229,6 +258,13 @@ func TestDfrCoherent(t *testing.T) {
 	b.succeed(t, run.args(b)...)
 	assert.InDeltaSlice(t, []float64{-1.190837e-04, -1.108107e-04, -4.387457e-05, -2.963959e-05, -1.063532e-04, -9.114404e-05}, b.field(t), 2e-9)
 
+	b.table(t, "states.npz", append(boxEdge(-1.2, .8, -.1).columns(), npy.Bools("active", []uint8{0}, 1))...)
+	r := b.succeed(t, run.args(b)...)
+	assert.Equal(t, "raymux: note: no lane contributed: inactive lanes 1 of 1\n", r.err)
+	b.table(t, "states.npz", boxEdge(1, -1, 0).columns()...) // a source in the box
+	r = b.succeed(t, run.args(b)...)
+	assert.Equal(t, "raymux: note: no lane contributed: utd_rejects 1 of 1\n", r.err)
+
 	// All edges of the box: the field is the sum over the paths to the centre of the cell, on any number of devices.
 	b.boxStates(t, "-1.2,.8,-.1")
 	b.array(t, "tx.npy", npy.Floats("", []float32{-1.2, .8, -.1}, 1, 3))
@@ -248,7 +284,7 @@ func TestDfrCoherent(t *testing.T) {
 		b.succeed(t, c.args(b)...)
 		assert.Equal(t, whole, b.content(t, "out.npz"))
 	}
-	r := b.succeed(t, run.with("-out").with("-plan", "true").with("-grid-res", "4,3").args(b)...)
+	r = b.succeed(t, run.with("-out").with("-plan", "true").with("-grid-res", "4,3").args(b)...)
 	assert.Contains(t, r.out, "accum_dfr_coherent_direct  lanes=144")
 }
 
@@ -324,6 +360,16 @@ func TestDfrPaths(t *testing.T) {
 	assert.Equal(t, valid, b.values(t, "out.npz", "status"))
 	assert.Equal(t, want, b.values(t, "out.npz", "field"))
 	assert.Equal(t, []float64{float64(len(valid))}, b.values(t, "out.npz", "count"))
+
+	// A transmitter in the box.
+	b.array(t, "inside.npy", npy.Floats("", []float32{1, -1, 0}, 1, 3))
+	for want, c := range map[string]call{
+		"status tells why": run, "status tells why with -layout source-lane": run.with("-layout", "compact"), "status tells why ": run.with("-chunk-rows", "12"),
+	} {
+		r = b.succeed(t, c.with("-tx", "inside.npy").args(b)...)
+		assert.Equal(t, []float64{0}, b.values(t, "out.npz", "count"))
+		assert.Equal(t, "raymux: note: no path of 36 rows: "+strings.TrimSpace(want)+"\n", r.err)
+	}
 
 	// No receiver.
 	b.file(t, "none.npy", rawArray("<f4", "(0, 3)", nil))

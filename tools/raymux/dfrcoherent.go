@@ -47,7 +47,9 @@ func (p *program) dfrCoherent(ctx context.Context, args []string) error {
 	}
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
 		op: multi.AccumDfrCoherentDirectOp(grid, h.count(), h.replicated(), scene.DfrCoherentOptions{}), rows: rows, bytes: h.bytes(), whole: true,
-		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.dfrCoherent(ctx, &f, h, grid, watch) },
+		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) {
+			return e.dfrCoherent(ctx, p, &f, h, grid, watch)
+		},
 	})
 }
 
@@ -64,9 +66,9 @@ func (fs *flagSet) polarization(target []float32) {
 }
 
 // dfrCoherent adds up the fields and downloads the chosen columns.
-func (e *engine) dfrCoherent(ctx context.Context, f *dfrCoherentFlags, h dfrTables, grid scene.Grid, watch *stopwatch) (columns []npy.Column, err error) {
+func (e *engine) dfrCoherent(ctx context.Context, p *program, f *dfrCoherentFlags, h dfrTables, grid scene.Grid, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
-	in, err := e.uploadDfr(ctx, &f.dfrFlags, h)
+	in, err := e.uploadDfr(ctx, p, &f.dfrFlags, h)
 	defer func() { err = errors.Join(err, in.close(st)) }()
 	if err != nil {
 		return nil, err
@@ -91,16 +93,20 @@ func (e *engine) dfrCoherent(ctx context.Context, f *dfrCoherentFlags, h dfrTabl
 		columns = append(columns, npy.Floats(fieldNames[k], field[k], gridShape(grid)...))
 	}
 	columns = append(columns, npy.Floats("power", power(field), gridShape(grid)...))
-	for _, c := range []struct {
-		name string
-		data cuda.Slice[int32]
-	}{{"count", r.Count}, {"utd_rejects", r.UTDRejects}, {"vis_rejects", r.VisRejects}} {
-		data, err := download(ctx, st, c.data)
+	lanes := []lanesOf{{name: "count"}, {name: "utd_rejects"}, {name: "vis_rejects"}}
+	inactive := h.count() * grid.Cells()
+	for k, counts := range []cuda.Slice[int32]{r.Count, r.UTDRejects, r.VisRejects} {
+		data, err := download(ctx, st, counts)
 		if err != nil {
 			return nil, err
 		}
-		columns = append(columns, npy.Ints(c.name, data, gridShape(grid)...))
+		columns = append(columns, npy.Ints(lanes[k].name, data, gridShape(grid)...))
+		for _, n := range data {
+			lanes[k].count += int64(n)
+		}
+		inactive -= lanes[k].count
 	}
+	p.noteEmpty(lanes[0].count, append(lanes[1:], lanesOf{"inactive lanes", inactive})...)
 	watch.lap("download")
 	return chosen(columns, f.fields), nil
 }

@@ -60,7 +60,9 @@ func (p *program) dfrDirect(ctx context.Context, args []string) error {
 	}
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
 		op: f.op(grid, h), rows: f.lanes(h.count()), bytes: h.bytes(), whole: true,
-		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.dfrDirect(ctx, &f, h, grid, watch) },
+		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) {
+			return e.dfrDirect(ctx, p, &f, h, grid, watch)
+		},
 	})
 }
 
@@ -114,9 +116,9 @@ func (f *dfrDirectFlags) lanes(states int64) int64 {
 }
 
 // dfrDirect draws the samples and downloads the chosen columns.
-func (e *engine) dfrDirect(ctx context.Context, f *dfrDirectFlags, h dfrTables, grid scene.Grid, watch *stopwatch) (columns []npy.Column, err error) {
+func (e *engine) dfrDirect(ctx context.Context, p *program, f *dfrDirectFlags, h dfrTables, grid scene.Grid, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
-	in, err := e.uploadDfr(ctx, &f.dfrFlags, h)
+	in, err := e.uploadDfr(ctx, p, &f.dfrFlags, h)
 	defer func() { err = errors.Join(err, in.close(st)) }()
 	if err != nil {
 		return nil, err
@@ -142,6 +144,7 @@ func (e *engine) dfrDirect(ctx context.Context, f *dfrDirectFlags, h dfrTables, 
 	if err != nil {
 		return nil, err
 	}
+	p.noteEmpty(c.Direct+c.Keller, lanesOf{"vis_rejects", c.VisRejects}, lanesOf{"utd_rejects", c.UTDRejects}, lanesOf{"inactive_lanes", c.InactiveLanes})
 	columns = append(columns, npy.Floats("power", data, gridShape(grid)...), counter("direct_count", c.Direct), counter("keller_count", c.Keller),
 		counter("vis_rejects", c.VisRejects), counter("utd_rejects", c.UTDRejects),
 		counter("edge_uses", c.EdgeUses), counter("inactive_lanes", c.InactiveLanes))

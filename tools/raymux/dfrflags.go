@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
@@ -92,8 +94,43 @@ type dfrInputs struct {
 	active    cuda.Slice[uint8]
 }
 
+// noteForeign tells of states whose faces are not those of the meshes: they are surfaces without a material.
+func (p *program) noteForeign(f *dfrFlags, h dfrTables, faces int) {
+	foreign, example := 0, int32(0)
+	for i, prim := range h.states.Prim0 {
+		if largest := max(prim, h.states.Prim1[i]); int(largest) >= faces {
+			foreign, example = foreign+1, largest
+		}
+	}
+	if foreign > 0 {
+		p.note("-states %s: %d of %d %s of faces that -mesh %s does not have (found %d, there are %d): they have no material; run dfr-states with these meshes",
+			f.states, foreign, h.count(), plural(int(h.count()), "state"), strings.Join(f.meshes, ", "), example, faces)
+	}
+}
+
+// lanesOf are lanes by what became of them.
+type lanesOf struct {
+	name  string
+	count int64
+}
+
+// noteEmpty tells of a call all of whose lanes came to nothing, and why.
+func (p *program) noteEmpty(accepted int64, rest ...lanesOf) {
+	var why []string
+	all := accepted
+	for _, r := range rest {
+		if all += r.count; r.count > 0 {
+			why = append(why, fmt.Sprintf("%s %d", r.name, r.count))
+		}
+	}
+	if accepted == 0 && all > 0 {
+		p.note("no lane contributed: %s of %d", strings.Join(why, ", "), all)
+	}
+}
+
 // uploadDfr brings the inputs to the devices. On a failure it returns what it has, to be closed.
-func (e *engine) uploadDfr(ctx context.Context, f *dfrFlags, h dfrTables) (d dfrInputs, err error) {
+func (e *engine) uploadDfr(ctx context.Context, p *program, f *dfrFlags, h dfrTables) (d dfrInputs, err error) {
+	p.noteForeign(f, h, e.faces)
 	if d.states, err = e.scene.UploadStates(ctx, h.states); err != nil {
 		return d, forFile("-states", f.states, err)
 	}

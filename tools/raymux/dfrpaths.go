@@ -67,7 +67,7 @@ func (p *program) dfrPaths(ctx context.Context, args []string) (err error) {
 	}
 	return p.runBatch(ctx, &f.common, f.options, batchJob{
 		op: multi.DfrPathsOp(r * m), rows: t * r * m, bytes: h.bytes() + 4*int64(len(h.tx)+len(h.rx)), whole: f.layout == scene.Compact,
-		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.dfrPaths(ctx, &f, h, watch) },
+		trace: func(e *engine, watch *stopwatch) ([]npy.Column, error) { return e.dfrPaths(ctx, p, &f, h, watch) },
 	})
 }
 
@@ -89,7 +89,7 @@ func (p *program) readPoints(ctx context.Context, flag, file string) (points []f
 }
 
 // dfrPaths traces the paths and downloads the chosen columns.
-func (e *engine) dfrPaths(ctx context.Context, f *dfrPathsFlags, h pathInputs, watch *stopwatch) (columns []npy.Column, err error) {
+func (e *engine) dfrPaths(ctx context.Context, p *program, f *dfrPathsFlags, h pathInputs, watch *stopwatch) (columns []npy.Column, err error) {
 	st := e.scene.Stream()
 	if h.active == nil { // the operation wants a mask
 		h.active = make([]uint8, h.count())
@@ -97,7 +97,7 @@ func (e *engine) dfrPaths(ctx context.Context, f *dfrPathsFlags, h pathInputs, w
 			h.active[i] = 1
 		}
 	}
-	in, err := e.uploadDfr(ctx, &f.dfrFlags, h.dfrTables)
+	in, err := e.uploadDfr(ctx, p, &f.dfrFlags, h.dfrTables)
 	defer func() { err = errors.Join(err, in.close(st)) }()
 	if err != nil {
 		return nil, err
@@ -124,6 +124,7 @@ func (e *engine) dfrPaths(ctx context.Context, f *dfrPathsFlags, h pathInputs, w
 			count += n
 			return downloadPaths(ctx, st, r, r.Rows(), f.fields)
 		})
+		p.notePaths(f, h, count, err)
 		return append(columns, chosen([]npy.Column{counter("count", count)}, f.fields)...), err
 	}
 	r, err := e.scene.TraceDfrPaths(ctx, points[0], points[1], in.states, opts)
@@ -144,7 +145,21 @@ func (e *engine) dfrPaths(ctx context.Context, f *dfrPathsFlags, h pathInputs, w
 	}
 	columns, err = downloadPaths(ctx, st, r, rows, f.fields)
 	watch.lap("download")
+	p.notePaths(f, h, count, err)
 	return append(columns, chosen([]npy.Column{counter("count", count)}, f.fields)...), err
+}
+
+// notePaths tells of a call that found nothing.
+func (p *program) notePaths(f *dfrPathsFlags, h pathInputs, count int64, err error) {
+	rows := int64(len(h.tx)/3) * int64(len(h.rx)/3) * h.count()
+	if err != nil || count > 0 || rows == 0 {
+		return
+	}
+	where := "status tells why"
+	if f.layout == scene.Compact {
+		where += " with -layout source-lane"
+	}
+	p.note("no path of %d rows: %s", rows, where)
 }
 
 // downloadPaths downloads the chosen columns of the first rows.

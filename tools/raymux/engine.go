@@ -20,6 +20,7 @@ type engine struct {
 	ordinals []int
 	backend  scene.Backend // as asked for
 	scene    *multi.Scene
+	faces    int // of the meshes
 	// streamed: results leave the devices chunk by chunk, because the options limit the chunks.
 	streamed bool
 	spool    *fileio.Spool // of a streamed result
@@ -91,6 +92,7 @@ func (e *engine) load(ctx context.Context, meshes []meshfile.Mesh) error {
 		if _, err := e.scene.AddMesh(scene.Mesh{Vertices: m.Vertices, Faces: m.Faces}); err != nil {
 			return fmt.Errorf("-mesh: %w", err)
 		}
+		e.faces += len(m.Faces) / 3
 	}
 	err := e.scene.Build(ctx)
 	var limit *scene.LimitError // each mesh is small enough, all of them are not
