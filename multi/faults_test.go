@@ -161,6 +161,7 @@ func TestMultiResilienceFaultsThatLoseADevice(t *testing.T) {
 			require.Equal(t, 1, at.Position)
 			err = act(x)
 			require.ErrorIs(t, err, cuda.ErrDeviceLost)
+			require.True(t, x.master().scene.IsReady(), "the loss of a remote is not the master's")
 			rest, err := x.RebuildWithout(bg, 1)
 			require.NoError(t, err)
 			x.Scene = rest

@@ -145,15 +145,18 @@ func (o *order) leave(st *cuda.Stream) error {
 // holds an exclusive turn, so no query is being submitted.
 func (o *order) beginChange() error {
 	for st, l := range o.lanes {
-		if l.used {
-			if err := o.own.Wait(l.done); err != nil {
+		if l.used && st.Context().Lost() == nil {
+			err := o.own.Wait(l.done)
+			if err == nil {
+				l.used = false
+				continue
+			}
+			if st.Context().Lost() == nil {
 				return err
 			}
-			l.used = false
-			continue
 		}
-		// Idle since the last change, which waited for it: forget the stream, it
-		// may have been closed long ago.
+		// On a lost device, which does nothing any more, or idle since the last change,
+		// which waited for it: forget the stream, it may have been closed long ago.
 		delete(o.lanes, st)
 		if err := l.done.Close(); err != nil {
 			return err

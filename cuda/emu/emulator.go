@@ -86,12 +86,20 @@ func (e *Emulator) Stats() Stats { return Stats{LaneInstructions: e.lanes.Load()
 // LastFault is the most recent fault of any device, or nil.
 func (e *Emulator) LastFault() *Fault { return e.lastFault.Load() }
 
-// KillDevice makes device i fail as if it had fallen off the bus: running
-// kernels stop, and every call on it answers 719 from now on. Ordinals out of
-// range and devices that are lost already are left alone.
+// KillDevice makes device i fail as if it had fallen off the bus: when it
+// returns, running kernels have stopped and whatever else was enqueued is
+// dropped, and every call on it answers 719 from now on. Of a device that is
+// lost already the first code stays; ordinals out of range are left alone.
 func (e *Emulator) KillDevice(i int) {
-	if i >= 0 && i < len(e.devices) {
-		e.devices[i].fail(cuapi.ErrorLaunchFailed)
+	if i < 0 || i >= len(e.devices) {
+		return
+	}
+	d := e.devices[i]
+	d.fail(cuapi.ErrorLaunchFailed)
+	d.primary.Lock()
+	defer d.primary.Unlock()
+	if d.ctx != nil {
+		d.ctx.drain()
 	}
 }
 

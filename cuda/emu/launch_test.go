@@ -550,7 +550,11 @@ func TestKillingADeviceStopsItsKernels(t *testing.T) {
 	ok(t, e.LaunchKernel(f, cuapi.D1(4), cuapi.D1(64), 0, s, make([]byte, 8)))
 	time.Sleep(20 * time.Millisecond)
 	assert.Equal(t, cuapi.ErrorNotReady, e.StreamQuery(s))
+	ends := e.currentContext().tails()
 	e.KillDevice(0)
+	for _, end := range ends {
+		assert.True(t, end.reached(), "nothing runs any more")
+	}
 	assert.Equal(t, cuapi.ErrorLaunchFailed, e.StreamSynchronize(s))
 	assert.Nil(t, e.LastFault(), "nothing of ours went wrong")
 	assert.LessOrEqual(t, settled(before), before)

@@ -260,8 +260,13 @@ func TestKillingADeviceReleasesThoseWhoWaitForIt(t *testing.T) {
 	s1 := newTestStream(t, e)
 	ok(t, e.StreamWaitEvent(s1, v0, 0))
 	ok(t, e.MemsetD32Async(p, 4, 1, s1))
-	e.KillDevice(0)
+	var killing sync.WaitGroup
+	killing.Go(func() { e.KillDevice(0) }) // which waits for what runs
+	for e.devices[0].status() == cuapi.Success {
+		runtime.Gosched()
+	}
 	open()
+	killing.Wait()
 	ok(t, e.StreamSynchronize(s1))
 	assert.EqualValues(t, 4, word(t, e, p))
 	assert.Equal(t, cuapi.ErrorLaunchFailed, e.StreamSynchronize(s0))

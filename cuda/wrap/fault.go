@@ -9,7 +9,7 @@ import (
 
 // Fault makes chosen calls fail without reaching the driver. A sticky code
 // (cuapi.Result.Sticky) also makes every later call on that device fail, as a
-// lost device does.
+// lost device does, and has an emulator below drop what the device was to do.
 type Fault struct {
 	*Hooked
 	inner cuapi.API
@@ -80,7 +80,8 @@ func (f *Fault) Fired() int {
 	return f.fired
 }
 
-// Reset forgets all rules, lost devices and counts.
+// Reset forgets all rules, lost devices and counts. A device that an emulator
+// below has lost stays lost.
 func (f *Fault) Reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,31 +94,39 @@ type faultHook struct{ *Fault }
 
 func (f faultHook) Before(c Call) (cuapi.Result, bool) {
 	device := f.deviceOf(c)
+	code, fails, lost := f.judge(c.ID, device)
+	if lost {
+		f.KillDevice(int(device)) // under no lock: it waits
+	}
+	return code, fails
+}
+
+// judge counts a call and decides whether it fails and whether its device is lost by that.
+func (f *Fault) judge(id CallID, device cuapi.Device) (code cuapi.Result, fails, lost bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls++
 	// Every rule counts every call that it matches; the first to fire wins.
-	code, fire := cuapi.Success, false
 	for _, r := range f.rules {
-		if r.byID && r.id != c.ID || r.device != NoDevice && r.device != device {
+		if r.byID && r.id != id || r.device != NoDevice && r.device != device {
 			continue
 		}
 		r.left--
-		if r.left == 0 && !fire {
-			code, fire = r.code, true
+		if r.left == 0 && !fails {
+			code, fails = r.code, true
 		}
 	}
-	if lost, ok := f.dead[device]; ok && needsContext(c.ID) {
-		return lost, true
+	if dead, ok := f.dead[device]; ok && needsContext(id) {
+		return dead, true, false
 	}
-	if !fire {
-		return cuapi.Success, false
+	if !fails {
+		return cuapi.Success, false, false
 	}
 	f.fired++
-	if code.Sticky() && device != NoDevice {
+	if lost = code.Sticky() && device != NoDevice; lost {
 		f.dead[device] = code
 	}
-	return code, true
+	return code, true, lost
 }
 
 func (f faultHook) After(Call, cuapi.Result) {}

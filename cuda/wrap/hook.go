@@ -45,6 +45,16 @@ func NewHooked(api cuapi.API, hook Hook) *Hooked { return &Hooked{api: api, hook
 // Name is the name of the wrapped implementation.
 func (h *Hooked) Name() string { return h.api.Name() }
 
+// killer is a driver that can lose a device, as the emulator does.
+type killer interface{ KillDevice(ordinal int) }
+
+// KillDevice has the wrapped implementation lose a device, if it can.
+func (h *Hooked) KillDevice(ordinal int) {
+	if k, ok := h.api.(killer); ok {
+		k.KillDevice(ordinal)
+	}
+}
+
 // String is the name of the method.
 func (id CallID) String() string {
 	if int(id) < len(callNames) {

@@ -189,6 +189,31 @@ func TestFaultDevice(t *testing.T) {
 	assert.Equal(t, cuapi.Success, f.CtxSynchronize(), "no context, no device")
 }
 
+// mortal is a driver that can lose a device.
+type mortal struct {
+	*fakeAPI
+	killed []int
+}
+
+func (m *mortal) KillDevice(ordinal int) { m.killed = append(m.killed, ordinal) }
+
+// TestFaultTellsTheDriver checks that a driver below other wrappers loses the device too, once,
+// and with sticky codes only.
+func TestFaultTellsTheDriver(t *testing.T) {
+	m := &mortal{fakeAPI: &fakeAPI{current: 1}}
+	f := NewFault(NewLedger(m))
+	f.FailAt(1, cuapi.ErrorOutOfMemory)
+	f.FailAt(3, cuapi.ErrorIllegalAddress)
+	for range 2 {
+		f.CtxSynchronize()
+		assert.Empty(t, m.killed)
+	}
+	for range 3 {
+		assert.Equal(t, cuapi.ErrorIllegalAddress, f.CtxSynchronize())
+		assert.Equal(t, []int{1}, m.killed)
+	}
+}
+
 // TestLedger makes two of everything on two devices and gives them back.
 func TestLedger(t *testing.T) {
 	inner := &fakeAPI{}
