@@ -3,6 +3,7 @@ package multi
 import (
 	"context"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/scene"
 )
 
@@ -32,17 +33,10 @@ import (
 // Devices get the lanes that Plan says, or where there are more than 2048 pairs of a state and
 // a cell (Keller samples: states), of fewer than 4096 lanes each, about as many of whole pairs.
 func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrDirectOptions, opts ...scene.CallOption) (*scene.DfrAccum, error) {
-	least := int64(directLanes)
-	if opt.KellerSamples > 0 {
-		least = kellerLanes
+	describe := func() chunked.Op {
+		return AccumDfrDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
 	}
-	if n := opt.DirectSamples + opt.KellerSamples; opt.Window == nil && s.belowFloor(keyDfrDirect, n, least, opts) {
-		return askAlone(ctx, s, keyDfrDirect, n, func(m *scene.Scene) (*scene.DfrAccum, error) {
-			return m.AccumDfrDirect(ctx, states, grid, opt)
-		})
-	}
-	op := AccumDfrDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
-	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {
+	return askGrid(ctx, s, keyDfrDirect, directFloor(opt), describe, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrAccum, *scene.GridCall, error) {
 		return m.PrepareAccumDfrDirect(ctx, states, grid, opt, opts...)
 	})
 }
@@ -53,8 +47,10 @@ func (s *Scene) AccumDfrDirect(ctx context.Context, states *scene.StateTable, gr
 // on the master. All else is as for AccumDfrDirect, with 36 bytes per cell, 292 more for each
 // of up to 4096 cells with as many states or more, and by default at least 2097152 lanes.
 func (s *Scene) AccumDfrCoherentDirect(ctx context.Context, states *scene.StateTable, grid scene.Grid, opt scene.DfrCoherentOptions, opts ...scene.CallOption) (*scene.DfrCoherentAccum, error) {
-	op := AccumDfrCoherentDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
-	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrCoherentAccum, *scene.GridCall, error) {
+	describe := func() chunked.Op {
+		return AccumDfrCoherentDirectOp(grid, stateCount(states), tableBytes(states, opt.Materials), opt)
+	}
+	return askGrid(ctx, s, keyDfrCoherent, coherentLanes, describe, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.DfrCoherentAccum, *scene.GridCall, error) {
 		return m.PrepareAccumDfrCoherentDirect(ctx, states, grid, opt, opts...)
 	})
 }

@@ -33,19 +33,25 @@ func TestMultiGridBelowTheFloor(t *testing.T) {
 		}
 		lanes := int64(1) << rng.IntN(31)
 		lanes += rng.Int64N(lanes)
-		o, least := scene.DfrDirectOptions{DirectSamples: lanes}, int64(directLanes)
-		if rng.IntN(2) == 0 {
-			o, least = scene.DfrDirectOptions{KellerSamples: lanes}, kellerLanes
-		}
-		if !s.belowFloor(keyDfrDirect, lanes, least, nil) {
+		grid := cellsOf(1 + rng.Int32N(100))
+		direct, keller := scene.DfrDirectOptions{DirectSamples: lanes}, scene.DfrDirectOptions{KellerSamples: lanes}
+		c := []struct {
+			least int64
+			op    chunked.Op
+		}{
+			{directFloor(direct), AccumDfrDirectOp(grid, 2, 0, direct)},
+			{directFloor(keller), AccumDfrDirectOp(grid, 2, 0, keller)},
+			{coherentLanes, AccumDfrCoherentDirectOp(grid, 2, 0, scene.DfrCoherentOptions{})},
+			{rayLanes, AccumulateReflectionsOp(grid, 24, 0, scene.ReflGridOptions{MaxBounces: 2})},
+		}[rng.IntN(4)]
+		if !s.belowFloor(c.op.Key, c.least, &scene.GridCall{Lanes: lanes}) {
 			planned++
 			continue
 		}
 		alone++
-		op := AccumDfrDirectOp(cellsOf(1+rng.Int32N(100)), 2, 0, o)
-		plan, err := chunked.BuildPlan(s.planInput(op, lanes))
+		plan, err := chunked.BuildPlan(s.planInput(c.op, lanes))
 		require.NoError(t, err)
-		require.Equal(t, chunked.KindMaster, plan.Kind, "%d lanes, %+v", lanes, s.opts.Options)
+		require.Equal(t, chunked.KindMaster, plan.Kind, "%s, %d lanes, %+v", c.op.Key, lanes, s.opts.Options)
 	}
 	require.Greater(t, alone, 500)
 	require.Greater(t, planned, 500)
@@ -71,9 +77,10 @@ func TestMultiGridBelowTheFloor(t *testing.T) {
 	require.Equal(t, executions, s.executions.Load())
 	require.EqualValues(t, 777, s.split.rows[keyDfrDirect])
 
-	// Options of the call, a window and a calibration of the operation need a plan.
-	require.True(t, s.belowFloor(keyDfrDirect, 777, directLanes, nil))
-	require.False(t, s.belowFloor(keyDfrDirect, 777, directLanes, []scene.CallOption{Info(&CallInfo{})}))
+	// Options of the call and a calibration of the operation need a plan.
+	small := &scene.GridCall{Lanes: 777}
+	require.True(t, s.belowFloor(keyDfrDirect, directLanes, small))
+	require.False(t, s.belowFloor(keyDfrDirect, directLanes, &scene.GridCall{Lanes: 777, Carried: []any{&CallInfo{}}}))
 	var info CallInfo
 	r, err := s.AccumDfrDirect(bg, tables.states, cellsOf(4), o, Info(&info))
 	require.NoError(t, err)
@@ -82,8 +89,8 @@ func TestMultiGridBelowTheFloor(t *testing.T) {
 	s.split.mu.Lock()
 	s.split.trial = &trial{key: keyDfrDirect, weights: []float64{1, 1, 1}}
 	s.split.mu.Unlock()
-	require.False(t, s.belowFloor(keyDfrDirect, 777, directLanes, nil))
-	require.True(t, s.belowFloor("another", 777, directLanes, nil))
+	require.False(t, s.belowFloor(keyDfrDirect, directLanes, small))
+	require.True(t, s.belowFloor(keyDfrCoherent, coherentLanes, small))
 	r, err = s.AccumDfrDirect(bg, tables.states, cellsOf(4), o)
 	require.NoError(t, err)
 	require.NoError(t, r.Close())

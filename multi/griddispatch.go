@@ -40,8 +40,23 @@ func (s *Scene) withCopies(op chunked.Op, rows int64) chunked.Op {
 // unallocated leaves the memory of a result to the time when there is a plan.
 var unallocated = []scene.CallOption{scene.Unallocated()}
 
-// askGrid prepares an accumulation on the master and runs it as planned.
-func askGrid[R any](ctx context.Context, s *Scene, op chunked.Op, opts []scene.CallOption,
+// onMaster is what runGrid needs of a plan that leaves a call to the master.
+var onMaster = chunked.Plan{Kind: chunked.KindMaster}
+
+// belowFloor reports whether a call, of which a remote needs least lanes by default or more, is
+// the master's whatever its plan depends on beside: no shard has more lanes than the call. Small
+// calls are a few microseconds of host time, of which a plan would be a tenth.
+func (s *Scene) belowFloor(key string, least int64, call *scene.GridCall) bool {
+	o := &s.opts.Options
+	if o.MinLanesPerDevice != 0 {
+		least = o.MinLanesPerDevice
+	}
+	return call.Lanes < least && len(s.replicas) > 1 && len(call.Carried) == 0 && o.ChunkRays == 0 && o.MemoryBudget == 0 && !s.tries(key)
+}
+
+// askGrid prepares an accumulation, of which a remote needs least lanes by default or more, on the
+// master and runs it as planned.
+func askGrid[R any](ctx context.Context, s *Scene, key string, least int64, describe func() chunked.Op, opts []scene.CallOption,
 	prepare func(master *scene.Scene, opts []scene.CallOption) (*R, *scene.GridCall, error)) (*R, error) {
 	done, err := s.beginReady(ctx)
 	if err != nil {
@@ -56,11 +71,18 @@ func askGrid[R any](ctx context.Context, s *Scene, op chunked.Op, opts []scene.C
 	if err != nil {
 		return nil, err
 	}
+	if s.belowFloor(key, least, call) {
+		if err := s.runGrid(ctx, call, &onMaster, nil); err != nil {
+			return nil, err
+		}
+		s.called(chunked.Op{Key: key}, call.Lanes) // while the device is busy
+		return r, nil
+	}
 	to, info, err := options(call.Carried)
 	if err != nil {
 		return nil, err
 	}
-	op = prepared(op, call)
+	op := prepared(describe(), call)
 	s.called(op, call.Lanes)
 	in := s.planInput(op, call.Lanes)
 	in.Begin, in.Hook = call.Begin, to != nil // which is refused

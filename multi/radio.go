@@ -25,8 +25,10 @@ const (
 // for AccumDfrDirect, with 68 bytes per cell, and with the Copy and Host transports copies
 // of the rays and of one byte per ray for wedge events.
 func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid scene.Grid, opt scene.ReflGridOptions, opts ...scene.CallOption) (*scene.ReflGrids, error) {
-	op := AccumulateReflectionsOp(grid, 0, tableBytes(nil, opt.Materials), opt)
-	return askGrid(ctx, s, op, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.ReflGrids, *scene.GridCall, error) {
+	describe := func() chunked.Op {
+		return AccumulateReflectionsOp(grid, 0, tableBytes(nil, opt.Materials), opt)
+	}
+	return askGrid(ctx, s, keyReflGrid, rayLanes, describe, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.ReflGrids, *scene.GridCall, error) {
 		return m.PrepareAccumulateReflections(ctx, rays, grid, opt, opts...)
 	})
 }
@@ -40,6 +42,15 @@ const (
 	coherentLanes = 1 << 21
 	rayLanes      = chunked.DefaultMinLanes
 )
+
+// directFloor is the least number of lanes that AccumDfrDirect gives to a remote by default,
+// whatever the grid.
+func directFloor(opt scene.DfrDirectOptions) int64 {
+	if opt.KellerSamples > 0 {
+		return kellerLanes
+	}
+	return directLanes
+}
 
 // Sizes of a cell of the grids, and of a wedge event.
 const (
@@ -60,9 +71,9 @@ func AccumDfrDirectOp(grid scene.Grid, states, replicated int64, opt scene.DfrDi
 	cells := grid.Cells()
 	bytes, copies := scene.DfrDirectMemory(states, grid, opt)
 	g := chunked.Grid{Accumulator: bytes + 8, ReadOut: 4 * cells, Replicated: replicated} // 8: a counter of the result
-	lanes := int64(directLanes)
+	lanes := directFloor(opt)
 	if opt.KellerSamples > 0 {
-		lanes = kellerLanes + (48*cells+48+5)/6
+		lanes += (48*cells + 48 + 5) / 6
 	}
 	if copies > 0 {
 		g.Copies, g.Copy = 1+copies, 48*cells
