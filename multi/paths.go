@@ -34,9 +34,6 @@ func dfrPathOperation(transmitters int64, opt scene.DfrPathOptions) operation {
 	return o
 }
 
-// OpDfrPaths is the key of TraceDfrPaths for the planner.
-const OpDfrPaths = "trace_dfr_paths"
-
 // Sizes of a row of TraceDfrPaths: the whole of it, and what is not known from its number.
 const (
 	dfrPathRecord = 53

@@ -14,47 +14,23 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// Names of operations for WarmUp. Those of other operations load their kernels in their
-// first call.
-const (
-	OpIntersect        = "intersect"
-	OpTraceReflections = "trace_reflections"
-	OpVisible          = "visible"
-	OpVisiblePair      = "visible_pair"
-	OpVisibleEdge      = "visible_edge"
-	OpVisibleChain     = "visible_chain"
-)
-
-// warmOps run operations on one ray.
-var warmOps = map[string]func(context.Context, *scene.Scene, scene.Rays) (scene.Reusable, error){
-	OpIntersect: func(ctx context.Context, s *scene.Scene, rays scene.Rays) (scene.Reusable, error) {
-		return s.Intersect(ctx, rays, scene.All)
-	},
-	OpTraceReflections: func(ctx context.Context, s *scene.Scene, rays scene.Rays) (scene.Reusable, error) {
-		return s.TraceReflections(ctx, rays, 2, scene.ChainAll)
-	},
-	OpVisible: warmVisible, OpVisiblePair: warmVisible, OpVisibleEdge: warmVisible, OpVisibleChain: warmVisible,
-}
-
-// warmVisible serves for all visibility operations, whose kernels are one module and
-// whose OptiX programs are the same.
-func warmVisible(ctx context.Context, s *scene.Scene, rays scene.Rays) (scene.Reusable, error) {
-	return s.Visible(ctx, scene.Segments{Start: rays.O, End: rays.D})
-}
-
 // ErrOperation: WarmUp was asked for an operation that does not exist.
 var ErrOperation = errors.New("multi: unknown operation")
 
 // WarmUp makes on each device what a first call of the operations would have
 // to make: it starts the device, compiles kernels and, where scene.Auto
 // chooses OptiX, its programs. All devices work at the same time, where first
-// calls would do it one after the other. Without ops it warms up all those that
-// are named here (OpIntersect and its siblings). It returns what each device took, and
-// waits for all of them, also when one fails; the error is the *DeviceError of the
-// first in the list.
+// calls would do it one after the other. Without ops it warms up all operations
+// (OpIntersect and its siblings), each of which has a name. It returns what each device
+// took, and waits for all of them, also when one fails.
 //
 // Devices stay warm until drv is closed as far as OptiX goes; of compiled
 // kernels the driver keeps a cache on disk.
+//
+// Errors: ErrDeviceList, ErrOperation for a name that is unknown or listed twice, before
+// anything is done; the *DeviceError of the first device in the list that failed. No
+// devices are no work. Cost: two throwaway scenes per device, of one triangle and of two,
+// and a call of each operation on each.
 func WarmUp(ctx context.Context, drv *cuda.Driver, devices []int, ops ...string) ([]time.Duration, error) {
 	if len(devices) == 0 {
 		return []time.Duration{}, nil
@@ -115,14 +91,15 @@ func warmUp(devices []int, f func(p int) error) ([]time.Duration, error) {
 }
 
 // warmOne builds a scene of so many meshes of one triangle, runs the operations on one
-// ray and drops all of it. OptiX has programs of their own for a mesh alone; those for two serve
+// row and drops all of it. OptiX has programs of their own for a mesh alone; those for two serve
 // any number.
 func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options, meshes int, ops []string) (err error) {
 	s, err := scene.New(c, opts)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	w := &warming{Scene: s}
+	defer func() { err = errors.Join(err, w.close()) }()
 	for range meshes {
 		_, err = s.AddMesh(scene.Mesh{Vertices: []float32{-1, -1, 0, 1, -1, 0, 0, 1, 0}, Faces: []int32{0, 1, 2}})
 		if err != nil {
@@ -132,17 +109,11 @@ func warmOne(ctx context.Context, c *cuda.Context, opts scene.Options, meshes in
 	if err := s.Build(ctx); err != nil {
 		return err
 	}
-	rays := scene.Rays{}
-	if rays.O, err = cuda.Upload(ctx, s.Stream(), []float32{0, 0, -1}); err != nil {
+	if err := w.fill(ctx, meshes); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cuda.Free(rays.O)) }()
-	if rays.D, err = cuda.Upload(ctx, s.Stream(), []float32{0, 0, 1}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cuda.Free(rays.D)) }()
 	for _, op := range ops {
-		result, err := warmOps[op](ctx, s, rays)
+		result, err := warmOps[op](ctx, w)
 		if err != nil {
 			return err
 		}

@@ -2,11 +2,13 @@ package multi
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/cuda/emu"
@@ -16,10 +18,12 @@ import (
 func TestWarmUp(t *testing.T) {
 	api, err := emu.New(3)
 	require.NoError(t, err)
+	var trace *wrap.Trace
 	var ledger *wrap.Ledger
 	var fault *wrap.Fault
 	drv, err := cuda.OpenAPI(api, cuda.WithAPI(func(api cuapi.API) cuapi.API {
-		ledger = wrap.NewLedger(api)
+		trace = wrap.NewTrace(api)
+		ledger = wrap.NewLedger(trace)
 		fault = wrap.NewFault(ledger)
 		return fault
 	}))
@@ -39,12 +43,35 @@ func TestWarmUp(t *testing.T) {
 	require.ErrorIs(t, err, ErrOperation)
 	assert.Equal(t, calls, fault.Calls(), "a refused call reaches the driver")
 
-	for _, ops := range [][]string{nil, {OpIntersect}, {OpTraceReflections}} {
-		took, err = WarmUp(ctx, drv, []int{2, 0}, ops...)
-		require.NoError(t, err)
-		require.Len(t, took, 2)
-		assert.Positive(t, min(took[0], took[1]))
-		require.NoError(t, ledger.Check())
+	took, err = WarmUp(ctx, drv, []int{2, 0})
+	require.NoError(t, err)
+	require.Len(t, took, 2)
+	assert.Positive(t, min(took[0], took[1]))
+	require.NoError(t, ledger.Check())
+	// Operations load their kernels; those that trace one ray after the other have theirs in all
+	// scenes.
+	loads := func(op string) int64 {
+		before := trace.Count("ModuleLoadDataEx")
+		_, err := WarmUp(ctx, drv, []int{2}, op)
+		require.NoError(t, err, op)
+		require.NoError(t, ledger.Check(), op)
+		return trace.Count("ModuleLoadDataEx") - before
+	}
+	least := loads(OpIntersect)
+	for op := range warmOps {
+		if strings.HasPrefix(op, "visible") || op == OpTraceReflections || op == OpIntersect {
+			assert.Equal(t, least, loads(op), op)
+		} else {
+			assert.Greater(t, loads(op), least, op)
+		}
+	}
+	// Whatever can be divided has a name.
+	for _, key := range probeKeys {
+		family, _, _ := strings.Cut(key, ":")
+		if f, ok := chunked.Family(key); ok {
+			family = f
+		}
+		assert.Contains(t, warmOps, family)
 	}
 	// All devices are waited for, and the first of the list that fails is named.
 	fault.FailDevice(1, 30, cuapi.ErrorInvalidValue)
