@@ -101,7 +101,7 @@ func (s *Scene) prepareAccumDfr(states *StateTable, g Grid, o DfrDirectOptions, 
 	if err := checkMemory(s, op, "Active", o.Active); err != nil {
 		return nil, nil, err
 	}
-	q := &dfrQuery{states: states, grid: g, options: o, total: total, lanes: count, active: [1]RowColumn{rowColumn(o.Active, 0)}}
+	q := &dfrQuery{of: s, states: states, grid: g, options: o, total: total, lanes: count, active: [1]RowColumn{rowColumn(o.Active, 0)}}
 	if _, err := q.tables(s); err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +112,6 @@ func (s *Scene) prepareAccumDfr(states *StateTable, g Grid, o DfrDirectOptions, 
 	if q.to, err = resultFor[DfrAccum](op, c, call, q.active[:]); err != nil {
 		return nil, nil, err
 	}
-	q.to.Grid, q.to.terms, q.to.of = g, q.terms(), s
 	grid, err := c.gridCall(q, begin)
 	if err != nil {
 		return nil, nil, err

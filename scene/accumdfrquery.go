@@ -8,6 +8,7 @@ import (
 
 // dfrQuery is an AccumDfrDirect.
 type dfrQuery struct {
+	of      *Scene // of the caller
 	states  *StateTable
 	grid    Grid
 	options DfrDirectOptions
@@ -81,6 +82,7 @@ func (q *dfrQuery) layout() []int64 { return []int64{4 * q.grid.Cells(), 8 * dfr
 
 func (q *dfrQuery) place(starts []int64, acc cuda.Slice[uint8]) (err error) {
 	a, cells := q.to, q.grid.Cells()
+	a.Grid, a.terms, a.of = q.grid, q.terms(), q.of
 	a.acc, a.Words = acc, cuda.Slice[int64]{}
 	if a.Power, err = column[float32](&a.block, starts[0], 4*cells); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (s *Scene) PrepareAccumDfrCoherentDirect(ctx context.Context, states *State
 
 func (s *Scene) prepareCoherent(states *StateTable, g Grid, o DfrCoherentOptions, opts []CallOption) (*DfrCoherentAccum, *GridCall, error) {
 	const op = "AccumDfrCoherentDirect"
-	q := &coherentQuery{grid: g, options: o}
+	q := &coherentQuery{of: s, grid: g, options: o}
 	if o.TxPolarization == ([3]float32{}) {
 		q.options.TxPolarization = [3]float32{1, 0, 0}
 	}
@@ -92,7 +92,6 @@ func (s *Scene) prepareCoherent(states *StateTable, g Grid, o DfrCoherentOptions
 	if q.to, err = resultFor[DfrCoherentAccum](op, c, call, []RowColumn{q.active}); err != nil {
 		return nil, nil, err
 	}
-	q.to.Grid, q.to.terms, q.to.of = g, q.terms(), s
 	grid, err := c.gridCall(q, begin)
 	if err != nil {
 		return nil, nil, err

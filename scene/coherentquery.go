@@ -16,6 +16,7 @@ import (
 // words come, of 32 bits, the fields by component, if they are there, then three counters,
 // all over the cells; and the cell of each slot, as a maximum.
 type coherentQuery struct {
+	of         *Scene // of the caller
 	lanes      dfrLanes
 	grid       Grid
 	options    DfrCoherentOptions
@@ -132,6 +133,7 @@ func (q *coherentQuery) layout() []int64 {
 // place points the columns into the accumulator, which has most of them.
 func (q *coherentQuery) place(starts []int64, acc cuda.Slice[uint8]) (err error) {
 	a, size := q.to, q.accumulator()
+	a.Grid, a.terms, a.of = q.grid, q.terms(), q.of
 	a.acc, a.size, a.Words = acc, size, cuda.Slice[int64]{}
 	cells := q.grid.Cells()
 	behind, err := acc.Sub(int(8*size.sums64), acc.Len())

@@ -51,16 +51,16 @@ func (q *dfrPathsQuery) layout() []int { return dfrPathLayout }
 // tail is the number of rows with a path.
 func (q *dfrPathsQuery) tail() int64 { return 8 }
 
-// describe tells the result what its rows are.
+// describe says what the search stores.
 func (q *dfrPathsQuery) describe() {
-	q.to.Transmitters, q.to.Receivers, q.to.States = int(q.transmitters), int(q.receivers), int(q.used)
-	q.to.Layout = q.layoutOf
 	for i, w := range dfrPathWidths {
 		q.out[i].Width = w
 	}
 }
 
 func (q *dfrPathsQuery) place(starts []int64) error {
+	q.to.Transmitters, q.to.Receivers, q.to.States = int(q.transmitters), int(q.receivers), int(q.used)
+	q.to.Layout = q.layoutOf
 	b := &q.to.block
 	for i, w := range dfrPathWidths {
 		data, err := column[uint8](b, starts[i], b.rows*int64(w))

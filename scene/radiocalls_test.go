@@ -2,6 +2,7 @@ package scene_test
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"testing"
 
@@ -138,4 +139,40 @@ func TestRadioCallsThatCannotBegin(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled, c.name)
 		require.Empty(t, calls.Counts(), c.name)
 	}
+}
+
+// A call that is refused leaves the result alone that it was to fill.
+func TestRadioCallsRefusedLeaveResults(t *testing.T) {
+	d := wedgeBox(t)
+	copy(d.host.Src, []float32{-1.2, .8, -.1})
+	d = d.rig.dfrScene(d.host, d.media, d.lambda)
+	grid := scene.Grid{Position: -.1, Min0: .5, Max0: 1.5, Min1: .6, Max1: 1.6, Res0: 2, Res1: 2}
+	large := grid
+	large.Res0, large.Res1 = 100, 100
+	o := scene.DfrDirectOptions{Wavelength: d.lambda, DirectSamples: 40, KeepWords: true, AllowPartialCoverage: true}
+	co := scene.DfrCoherentOptions{Wavelength: d.lambda, KeepWords: true}
+	points := toDevice(d.rig, []float32{-1.2, .8, -.1, 1, 1.1, -.1})
+	po := scene.DfrPathOptions{Wavelength: d.lambda, Active: toDevice(d.rig, all(1))}
+
+	a, err := d.AccumDfrDirect(background, d.states, grid, o)
+	require.NoError(t, err)
+	c, err := d.AccumDfrCoherentDirect(background, d.states, grid, co)
+	require.NoError(t, err)
+	p, err := d.TraceDfrPaths(background, mustSub(t, points, 0, 3), points, d.states, po)
+	require.NoError(t, err)
+	want := [3]map[string]any{columnsOf(d.rig, a), columnsOf(d.rig, c), columnsOf(d.rig, p)}
+
+	_, err = d.AccumDfrDirect(background, d.states, large, o, scene.Into(a), scene.Carry(1))
+	requireArgument(t, err, "AccumDfrDirect", "opts")
+	_, err = d.AccumDfrCoherentDirect(background, d.states, large, co, scene.Into(c), scene.Carry(1))
+	requireArgument(t, err, "AccumDfrCoherentDirect", "opts")
+	po.Layout = scene.Compact
+	_, err = d.TraceDfrPaths(background, points, points, d.states, po, scene.Into(p), scene.Carry(1))
+	requireArgument(t, err, "TraceDfrPaths", "opts")
+
+	require.Equal(t, [2]scene.Grid{grid, grid}, [2]scene.Grid{a.Grid, c.Grid})
+	require.Equal(t, [4]any{1, 2, 1, scene.SourceLane}, [4]any{p.Transmitters, p.Receivers, p.States, p.Layout})
+	require.NoError(t, errors.Join(a.Read(), c.Read()))
+	require.Equal(t, want, [3]map[string]any{columnsOf(d.rig, a), columnsOf(d.rig, c), columnsOf(d.rig, p)})
+	require.NoError(t, errors.Join(a.Close(), c.Close(), p.Close()))
 }
