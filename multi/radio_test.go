@@ -420,3 +420,39 @@ func (f *gridFleet) cancelledAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// Arrays on another device than the master are refused by every operation on grids and paths,
+// whatever the dispatch, and the set stays usable.
+func TestMultiRadioForeignInputs(t *testing.T) {
+	rig := gputest.Open(t, 2, nil)
+	rng := rngOf(103)
+	s := newScene(t, rig.Driver, ordinals(rig, 2), Options{Options: chunked.Options{MinRaysPerDevice: 1, MinLanesPerDevice: 1}})
+	m := room(rng)
+	build(t, s, m)
+	const states, rows = 3, 24
+	faces := len(m.Faces) / 3
+	r := newTables(t, s, wedgeStates(rng, states, faces), faces)
+	defer r.close(t)
+	st, err := rig.Context(t, 1).NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+	home, freeHome := newRadioInputs(t, rng, s.Stream(), rows, states)
+	defer freeHome()
+	away, freeAway := newRadioInputs(t, rng, st, rows, states)
+	defer freeAway()
+	far := pathQuestion(pathInputs{tx: away.tx, rx: away.tx, active: home.active}, r, scene.SourceLane)
+	for _, s.opts.Weights = range [][]float64{{1, 1}, {1, 0}} {
+		for k, a := range accumulations(away, rows, 200) {
+			if a.name == "all states" || a.name == "keller" {
+				continue // they have no arrays
+			}
+			_, err := a.ask(bg, s, r, nil)
+			var wrong *cuda.WrongDeviceError
+			require.ErrorAs(t, err, &wrong, a.name)
+			require.Equal(t, [2]int{0, 1}, [2]int{wrong.Want, wrong.Have}, a.name)
+			require.NotEmpty(t, accumulations(home, rows, 200)[k].answer(t, s, r, nil), a.name)
+		}
+		_, err := far.whole(s)
+		require.ErrorIs(t, err, cuda.ErrWrongDevice)
+	}
+}

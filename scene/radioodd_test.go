@@ -411,3 +411,24 @@ func TestWordsOfClosedResults(t *testing.T) {
 		require.NoError(t, end())
 	}
 }
+
+// Lanes of the largest numbers draw what the definition says, in windows of any size.
+func TestAccumDfrDirectFarLanes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 9))
+	mesh := randomSoup(rng, 20, .3)
+	r := build(t, mesh)
+	model := oracle.NewCanonical(mesh.Vertices, mesh.Faces)
+	const most = math.MaxInt32
+	g := scene.Grid{Position: .4, Min0: -1, Max0: 2, Min1: -1, Max1: 2, Res0: 3, Res1: 2}
+	accepted := int64(0)
+	for _, w := range [][2]int64{{1<<26 - 4, 8}, {most - 33, 33}, {most - 1, 1}, {1<<31 - 700, 650}, {1 << 24, 64}} {
+		all := []wedge{randomWedge(rng, 1), randomWedge(rng, 1), randomWedge(rng, 1)}
+		for _, o := range []scene.DfrDirectOptions{{DirectSamples: most}, {KellerSamples: most}} {
+			o.Wavelength, o.Seed, o.Window = .3, rng.Uint32(), &scene.Window{Offset: w[0], Count: w[1]}
+			want := model.AccumDfr(dfrOracle(all, g, o), w[0], w[1])
+			requireSums(t, o.KellerSamples > 0, want, r.accumulateDfr(r.states(all...), g, o))
+			accepted += want.Accepted
+		}
+	}
+	require.Greater(t, accepted, int64(100))
+}
