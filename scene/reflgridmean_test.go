@@ -150,6 +150,13 @@ func TestReflGridOddRows(t *testing.T) {
 	got := run()
 	require.Equal(t, scene.StatusNotFinite, got.status)
 	require.Equal(t, want.words, got.words)
+	// Also where no leg counts.
+	none := c.opt
+	c.opt.MaxBounces, c.opt.IncludeLOS = 0, false
+	got = run()
+	require.Equal(t, scene.StatusNotFinite, got.status)
+	require.Zero(t, got.count)
+	c.opt = none
 	b, tx, pol = b.part(0, b.rows()-1), tx[:len(tx)-3], pol[:len(pol)-3]
 	add(o, d, at, bad(p), inf, 1)
 	got = run()

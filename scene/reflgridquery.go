@@ -214,9 +214,6 @@ func (s *Scene) tubeCopies(rays, cells int64) int64 {
 }
 
 func (q *reflGridQuery) accumulate(on *Scene, sc cuda.Scope, st *cuda.Stream, in, out []RowColumn, acc cuda.Slice[uint8], begin, count int64) error {
-	if q.opt.MaxBounces == 0 && !q.opt.IncludeLOS {
-		return nil // no leg counts
-	}
 	k, err := on.reflGridKernels()
 	if err != nil {
 		return err
