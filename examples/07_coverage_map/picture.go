@@ -175,7 +175,7 @@ func barPlot(colours palette.ColorMap) (*plot.Plot, error) {
 	}
 	p := plot.New()
 	p.HideX()
-	p.Title.Text = "dB"
+	p.Title.Text = "path gain,\ndB"
 	p.Title.Padding = 6
 	p.Y.Tick.Marker = plot.TickerFunc(func(_, top float64) []plot.Tick { return every(20, 10).Ticks(weakest, top) })
 	p.Y.Padding = 2
