@@ -8,9 +8,9 @@ import (
 	"github.com/raymux/raymux/scene"
 )
 
-// TraceReflEPC finds for every row the specular path over the given surfaces, as
-// scene.TraceReflEPC does, on all devices of the set. Rows and results are on the master,
-// groups come from UploadSurfaceGroups.
+// TraceReflEPC is equivalent-path correction (EPC): it finds for every row the specular path
+// over the given surfaces, as scene.TraceReflEPC does, on all devices of the set. Rows and
+// results are on the master, groups come from UploadSurfaceGroups.
 //
 // The cost per remote device is that of Intersect, but that 1 byte and 4 per bounce come
 // back for a row.
