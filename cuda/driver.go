@@ -123,7 +123,7 @@ func (d *Driver) Close() error {
 		d.closeErr = d.detach()
 		if n := d.contexts.Load(); n > 0 {
 			d.closeErr = firstError(d.closeErr,
-				&LeakError{Parent: "the driver", Leaks: []Leak{{Kind: "context", Count: int(n)}}})
+				&LeakError{Parent: "the driver", Leaks: []Leak{{Kind: leakedContext, Count: int(n)}}})
 		}
 	})
 	return d.closeErr

@@ -200,9 +200,12 @@ func ExampleContext_Close() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(c.Close())
+	var leak *cuda.LeakError // its text also says where the stream was made
+	if errors.As(c.Close(), &leak) {
+		fmt.Printf("%s was closed before %d %s\n", leak.Parent, leak.Leaks[0].Count, leak.Leaks[0].Kind)
+	}
 	fmt.Println(s.Close()) // releases the context too
 	// Output:
-	// cuda: the context of device 0 was closed before 1 stream; close these first
+	// the context of device 0 was closed before 1 stream
 	// <nil>
 }

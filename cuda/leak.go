@@ -33,8 +33,9 @@ type Leak struct {
 	Sites []string // where they were made, "file.go:line", sorted; only with WithLeakSites
 }
 
-// WithLeakSites makes leak reports name where each resource was made. It costs
-// about a microsecond and a small allocation per resource.
+// WithLeakSites makes leak reports name where the program made each resource, or called what
+// made it. It costs a few microseconds and a small allocation per resource. OpenEmulator has it
+// always.
 func WithLeakSites() Option { return func(c *config) { c.leakSites = true } }
 
 // LeakError says that a parent was closed while resources made from it were
@@ -59,8 +60,15 @@ func (e *LeakError) Error() string {
 		}
 		parts[i] = s
 	}
-	return fmt.Sprintf("cuda: %s was closed before %s; close these first", e.Parent, strings.Join(parts, ", "))
+	text := fmt.Sprintf("cuda: %s was closed before %s; close these first", e.Parent, strings.Join(parts, ", "))
+	if slices.ContainsFunc(e.Leaks, func(l Leak) bool { return l.Kind != leakedContext && len(l.Sites) == 0 }) {
+		text += "; a driver opened with cuda.WithLeakSites names where they were made"
+	}
+	return text
 }
+
+// leakedContext is the kind of a leak that has no sites.
+const leakedContext = "context"
 
 // census counts the open children of a context by kind.
 type census struct {
@@ -137,20 +145,39 @@ func (c *census) sitesOf(k kind) []string {
 	return out
 }
 
-// callerSite is the nearest caller outside this package's own files.
+// callerSite is the nearest caller outside the library; on goroutines of the library, which
+// have none, the nearest one outside this package. Tests of the library count as callers.
 func callerSite() string {
-	var pcs [16]uintptr
+	var pcs [48]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for {
-		f, more := frames.Next()
-		internal := strings.HasPrefix(f.Function, packagePath+".") && !strings.HasSuffix(f.File, "_test.go")
-		if !internal || !more {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+	var nearest runtime.Frame
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if of(f, packagePath+".") {
+			continue
+		}
+		if nearest.Line == 0 {
+			nearest = f
+		}
+		if !of(f, modulePath+"/scene.", modulePath+"/multi.", "sync.", "runtime.") {
+			nearest = f
+			break
 		}
 	}
+	return fmt.Sprintf("%s:%d", filepath.Base(nearest.File), nearest.Line)
 }
 
-const packagePath = "github.com/raymux/raymux/cuda"
+// of reports whether a function is of one of these packages, and of no test.
+func of(f runtime.Frame, packages ...string) bool {
+	return !strings.HasSuffix(f.File, "_test.go") &&
+		slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(f.Function, p) })
+}
+
+const (
+	modulePath  = "github.com/raymux/raymux"
+	packagePath = modulePath + "/cuda"
+)
 
 // abandoned is told to the collector's clean-up of a handle that nobody closed.
 // It must not refer to the handle itself.

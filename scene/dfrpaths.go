@@ -61,7 +61,7 @@ type DfrPathOptions struct {
 	// medium, and every face without Materials, reflects nothing.
 	Materials *MaterialTable
 	// Active is a byte for each of the states that are used, zero for those to skip, of
-	// which nothing else is read. It is required, other than for sums on grids.
+	// which nothing else is read. It is required, other than for sums on grids: ones for all.
 	Active cuda.Slice[uint8]
 	// TxPower is the linear power of each transmitter, or absent: 1.
 	TxPower cuda.Slice[float32]
@@ -157,7 +157,7 @@ func (s *Scene) newDfrPathsQuery(op string, tx, rx cuda.Slice[float32], states *
 			t, r, used, maxPathCapacity)
 	}
 	if o.Active.Len() != used {
-		return nil, badArg(op, "Active", "has %d values, want one for each of the %d states in use", o.Active.Len(), used)
+		return nil, badArg(op, "Active", "has %d values, want one for each of the %d states in use: upload as many ones to use them all", o.Active.Len(), used)
 	}
 	if err := checkMemory(s, op, "Active", o.Active); err != nil {
 		return nil, err

@@ -521,7 +521,7 @@ func TestDfrPathsRefuse(t *testing.T) {
 	require.ErrorContains(t, err, "UploadStates")
 	o.Active = toDevice(d.rig, make([]uint8, 2))
 	_, err = d.TraceDfrPaths(background, tx, rx, d.states, o)
-	require.ErrorContains(t, err, "Active")
+	require.ErrorContains(t, err, "Active: has 2 values, want one for each of the 1 states in use: upload as many ones to use them all")
 
 	// 50,000 transmitters and receivers each.
 	many := toDevice(d.rig, make([]float32, 150000))

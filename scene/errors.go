@@ -8,7 +8,8 @@ import (
 // Errors to compare with errors.Is. Errors of the device and of its memory are
 // those of package cuda.
 var (
-	// ErrNotReady: the call needs a built scene. Call Build first.
+	// ErrNotReady: the call needs a built scene. Call Build first, and again after meshes
+	// were added.
 	ErrNotReady = errors.New("scene: not ready: call Build first")
 	// ErrFailed: an earlier Build or Sync failed on the device. Only Build
 	// recovers the scene.
@@ -18,6 +19,9 @@ var (
 	// ErrBackendUnavailable: the requested backend cannot run here.
 	ErrBackendUnavailable = errors.New("scene: backend unavailable")
 )
+
+// errExtended is ErrNotReady of a scene that was ready.
+var errExtended = fmt.Errorf("%w: meshes were added since the last one", ErrNotReady)
 
 // ArgumentError says which argument was refused and why. Nothing was enqueued and
 // the scene is unchanged.

@@ -99,7 +99,15 @@ func TestL1NothingWorksBeforeBuild(t *testing.T) {
 	r.requireVersions(0, 0, 0)
 	r.add(meshT())
 	_, err = r.Intersect(background, r.upload(i1), scene.All)
+	require.Equal(t, scene.ErrNotReady, err)
+	require.NoError(t, r.Build(background))
+	r.add(meshT())
+	_, err = r.Intersect(background, r.upload(i1), scene.All)
 	require.ErrorIs(t, err, scene.ErrNotReady)
+	require.EqualError(t, err, "scene: not ready: call Build first: meshes were added since the last one")
+	require.ErrorIs(t, r.Sync(background), scene.ErrNotReady)
+	require.NoError(t, r.Build(background))
+	assert.True(t, r.IsReady())
 }
 
 func TestL2FirstVersions(t *testing.T) {

@@ -84,6 +84,7 @@ type status struct {
 	state                   state
 	failure                 *FailedError
 	pending                 bool // vertices or transforms are staged
+	extended                bool // meshes were added after a Build
 	version, geometry, mask int64
 	shapes, meshes, edges   int
 	backend                 Backend
@@ -215,6 +216,7 @@ func (s *Scene) checkRoom() error {
 func (s *Scene) append(m *mesh) int {
 	s.meshes = append(s.meshes, m)
 	s.update(func(st *status) {
+		st.extended = st.extended || st.state == ready
 		if st.state != failed {
 			st.state = staged
 		}
@@ -243,11 +245,13 @@ func (s *Scene) current() status {
 
 // checkReady refuses calls that need committed geometry.
 func (s *Scene) checkReady() error {
-	switch st := s.current(); st.state {
-	case ready:
+	switch st := s.current(); {
+	case st.state == ready:
 		return nil
-	case failed:
+	case st.state == failed:
 		return st.failure
+	case st.extended:
+		return errExtended
 	}
 	return ErrNotReady
 }
