@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"strconv"
 	"sync/atomic"
 
@@ -60,6 +61,11 @@ func newDevice(drv *Driver, i int) (*Device, error) {
 	}
 	d.maxThreads = uint64(maxThreads)
 	return d, nil
+}
+
+// String is the ordinal, the name and the compute capability.
+func (d *Device) String() string {
+	return fmt.Sprintf("device %d: %s, compute capability %d.%d", d.ordinal, d.name, d.major, d.minor)
 }
 
 // Driver is the driver that the device belongs to.

@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -74,6 +75,7 @@ func TestHardwareDeviceQueries(t *testing.T) {
 			return v
 		}
 		major, minor := d.Capability()
+		assert.Equal(t, fmt.Sprintf("device %d: %s, compute capability %d.%d", d.Ordinal(), name, major, minor), d.String())
 		assert.Equal(t, []int{major, minor}, []int{attr(cuapi.AttrComputeCapabilityMajor), attr(cuapi.AttrComputeCapabilityMinor)})
 		assert.GreaterOrEqual(t, major*10+minor, 75, "the committed programs need compute_75")
 		assert.Equal(t, 32, attr(cuapi.AttrWarpSize))

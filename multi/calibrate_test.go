@@ -147,6 +147,7 @@ func TestMultiSceneCalibration(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, r.check())
 			text := r.Describe()
+			require.Equal(t, text, fmt.Sprint(r))
 			require.Equal(t, c.verdict, r.Verdict, text)
 			require.Equal(t, c.weights, r.Weights, text)
 			require.EqualValues(t, 100, r.Rows)

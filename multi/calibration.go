@@ -138,6 +138,9 @@ func (c *Calibration) Describe() string {
 	return b.String()
 }
 
+// String is Describe.
+func (c *Calibration) String() string { return c.Describe() }
+
 // ImportCalibration reads a record that package json wrote, and checks that it hangs
 // together.
 func ImportCalibration(data []byte) (*Calibration, error) {

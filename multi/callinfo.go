@@ -2,8 +2,10 @@ package multi
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/raymux/raymux/chunked"
@@ -22,10 +24,12 @@ type CallInfo struct {
 
 	// Bytes per row, measured: of the result, and over the link both ways.
 	MeasuredRowBytes, MeasuredWireBytes int64
-	// Bytes over links: inputs from the master, and winners to it, or of accumulations the sums
-	// of each remote once. Of rows that the master has filled (TraceDfrPaths) it is what they
-	// send at most; of sums that all devices add to (AccumDfrDirect) their size, whatever the
-	// number of additions.
+	// Bytes over links, which follow from the plan and not from what the call finds: of inputs
+	// what remotes read, those that all rows share once per remote with rows; back the winners
+	// of remote rows, or of accumulations one accumulator for each remote with lanes. Less moves
+	// where the master has filled the rows before (TraceDfrPaths with the Direct transport: rows
+	// without a path send one byte), and another number where remotes add to sums on the master
+	// (AccumDfrDirect of few cells): some words for every warp.
 	FromMaster, ToMaster int64
 	// HighWater is the bytes that the call held on each device at the same time, by
 	// position. Columns start at multiples of 256 bytes, so that it exceeds the
@@ -33,6 +37,16 @@ type CallInfo struct {
 	HighWater []int64
 
 	rec *recorder
+}
+
+// String is the plan, and a line each for the time on the host, the bytes and the memory.
+func (i *CallInfo) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  submitted in %s\n", i.Plan, ms(float64(i.Submit)))
+	fmt.Fprintf(&b, "  a row: %d B of the result, %d B over the link; %d B from the master, %d B to it\n",
+		i.MeasuredRowBytes, i.MeasuredWireBytes, i.FromMaster, i.ToMaster)
+	fmt.Fprintf(&b, "  held: %v B, by device\n", i.HighWater)
+	return b.String()
 }
 
 // Info fills info when the call ends, also when it fails.

@@ -2,6 +2,7 @@ package multi
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -41,6 +42,9 @@ func TestMultiSceneCallInfo(t *testing.T) {
 		}
 		_, err = info.Times(bg)
 		require.ErrorContains(t, err, "once")
+		require.Contains(t, info.String(), plan.String())
+		require.Contains(t, info.String(), "a row: 76 B of the result, 28 B over the link; 408 B from the master, 68 B to it\n")
+		require.Contains(t, info.String(), fmt.Sprintf("held: %v B", info.HighWater))
 	}
 	var info CallInfo
 	ask(scene.None, &info)

@@ -85,7 +85,7 @@ func (e *PeerError) Error() string {
 	var b strings.Builder
 	b.WriteString("multi: no working peer access")
 	for _, l := range e.Links {
-		fmt.Fprintf(&b, "; device %d -> %d: %s", l.From, l.To, l.Trouble())
+		fmt.Fprintf(&b, "; %s: %s", pair(l.From, l.To), l.Trouble())
 	}
 	b.WriteString(". Set AllowNoPeerAccess to stage rows through the host, or use one process per device")
 	return b.String()

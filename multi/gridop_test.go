@@ -36,6 +36,7 @@ func TestMultiGridCallsRunTheirPlan(t *testing.T) {
 	defer func() { require.NoError(t, cuda.Free(o)) }()
 	nothing := scene.ReflGridOptions{Wavelength: .1, SolidAnglePerRay: .01, Materials: r.materials, TxPosition: o}
 	azimuths := scene.DfrDirectOptions{Wavelength: .1, KellerSamples: keller, Materials: r.materials}
+	joined := scene.DfrDirectOptions{Wavelength: .1, DirectSamples: keller, Materials: r.materials}
 	for _, c := range []struct {
 		op     chunked.Op
 		rows   int64
@@ -48,6 +49,9 @@ func TestMultiGridCallsRunTheirPlan(t *testing.T) {
 		}},
 		{AccumDfrDirectOp(floorPlan, pathStates, tableBytes(r.states, r.materials), azimuths), keller, 8, -8, func(info *CallInfo) (scene.Reusable, error) {
 			return result(s.AccumDfrDirect(bg, r.states, floorPlan, azimuths, Info(info)))
+		}},
+		{AccumDfrDirectOp(floorPlan, pathStates, tableBytes(r.states, r.materials), joined), keller, 0, -8, func(info *CallInfo) (scene.Reusable, error) {
+			return result(s.AccumDfrDirect(bg, r.states, floorPlan, joined, Info(info)))
 		}},
 		{AccumDfrCoherentDirectOp(floorPlan, pathStates, tableBytes(r.states, r.materials), scene.DfrCoherentOptions{}), pathStates * floorPlan.Cells(), 0, 0, func(info *CallInfo) (scene.Reusable, error) {
 			return result(s.AccumDfrCoherentDirect(bg, r.states, floorPlan, scene.DfrCoherentOptions{Wavelength: .1, Materials: r.materials}, Info(info)))

@@ -63,6 +63,21 @@ func (l Link) Trouble() string {
 	return "works"
 }
 
+// String is the pair, what Trouble says, and how rows are reached.
+func (l Link) String() string {
+	text := fmt.Sprintf("%s: %s, transport %s", pair(l.From, l.To), l.Trouble(), l.Transport)
+	if l.Atomics {
+		text += ", atomics"
+	}
+	if l.CopyTime > 0 {
+		text += fmt.Sprintf(", rows by a kernel in %s, by copies in %s", ms(float64(l.DirectTime)), ms(float64(l.CopyTime)))
+	}
+	return text
+}
+
+// pair names a directed pair of devices.
+func pair(from, to int) string { return fmt.Sprintf("device %d -> %d", from, to) }
+
 // Parameters of the kernels of module link.
 type (
 	peerFillParams struct {

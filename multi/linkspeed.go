@@ -2,6 +2,7 @@ package multi
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/raymux/raymux/cuda"
@@ -20,6 +21,18 @@ type LinkSpeed struct {
 	Peer     bool
 	Bytes    int64
 	Duration time.Duration
+}
+
+// String is the pair and the rate, of 1e9 bytes per second.
+func (l LinkSpeed) String() string {
+	text := fmt.Sprintf("%s: %.1f GB/s", pair(l.From, l.To), l.BytesPerSecond()/1e9)
+	if l.Both {
+		text += " with the way back"
+	}
+	if !l.Peer {
+		text += ", through the host"
+	}
+	return text
 }
 
 // BytesPerSecond is the rate of the copy.

@@ -3,15 +3,27 @@ package multi
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/cuda/emu"
 	"github.com/raymux/raymux/cuda/wrap"
 	"github.com/raymux/raymux/tests/gputest"
 )
+
+// Links and their speeds are told in one line each.
+func TestMultiPolicyLinksInWords(t *testing.T) {
+	require.Equal(t, "device 0 -> 1: works, transport direct, atomics, rows by a kernel in 1.5000 ms, by copies in 2.0000 ms",
+		Link{To: 1, Access: true, Atomics: true, Transport: chunked.Direct, DirectTime: 1500 * time.Microsecond, CopyTime: 2 * time.Millisecond}.String())
+	require.Equal(t, "device 1 -> 0: the driver offers no peer access, transport host", Link{From: 1, Transport: chunked.Host}.String())
+	require.Equal(t, "device 0 -> 1: 50.0 GB/s", LinkSpeed{To: 1, Peer: true, Bytes: 5e9, Duration: time.Second / 10}.String())
+	require.Equal(t, "device 0 -> 1: 100.0 GB/s with the way back, through the host",
+		LinkSpeed{To: 1, Both: true, Bytes: 10e9, Duration: time.Second / 10}.String())
+}
 
 // Emulated links have no speed worth a number, but the copies, their list and the
 // clean-up are the same.
