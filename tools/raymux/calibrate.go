@@ -34,11 +34,11 @@ func (p *program) calibrate(ctx context.Context, args []string) (err error) {
 	fs.meshes(&f.meshes)
 	fs.machine(&f.devices, &f.backend)
 	fs.split(&f.options)
-	fs.once("op", "`KEY` of the operation: intersect_full, or trace_reflections with -bounces (default intersect_full)", func(s string) error {
+	fs.once("op", "`KEY` of the operation: intersect_full, trace_reflections with -bounces, or visible (default intersect_full)", func(s string) error {
 		f.op = s
 		return nil
 	})
-	fs.count("rows", "rays `N` of the probe; use the size of your batches (default 1048576)", &f.rows)
+	fs.count("rows", "rays or segments `N` of the probe; use the size of your batches (default 1048576)", &f.rows)
 	fs.count("bounces", "reflections `B` of trace_reflections, 1 to 64", &f.bounces)
 	fs.file("json", "`FILE` for the record, for -calibration of other commands and multi.ImportCalibration", &f.json)
 	if err := fs.parse(p, args); err != nil {
@@ -71,6 +71,14 @@ func (p *program) calibrate(ctx context.Context, args []string) (err error) {
 	p.progress("building")
 	if err := e.load(ctx, meshes); err != nil {
 		return err
+	}
+	if probe.Operation == multi.OpVisible {
+		segments, failed := newSegmentProbe(e, f.rows)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, segments.close(ctx)) }()
+		probe.Run = segments.run
 	}
 	p.progress("measuring")
 	record, err := e.scene.CalibrateDevices(ctx, probe)
@@ -107,12 +115,16 @@ func (f *calibrateFlags) probe() (multi.Probe, error) {
 		f.bounces = n
 	}
 	switch {
-	case f.op != "" && f.op != "intersect_full" && name != reflections:
-		return multi.Probe{}, usagef("-op: found %q; expected intersect_full or %s", f.op, reflections)
+	case f.op != "" && f.op != "intersect_full" && f.op != multi.OpVisible && name != reflections:
+		return multi.Probe{}, usagef("-op: found %q; expected intersect_full, %s or %s", f.op, reflections, multi.OpVisible)
 	case name == reflections && (f.bounces < 1 || f.bounces > scene.MaxBounces):
 		return multi.Probe{}, usagef("-bounces: found %d; %s needs 1 to %d", f.bounces, reflections, scene.MaxBounces)
 	case name != reflections && f.bounces > 0:
 		return multi.Probe{}, usagef("-bounces is for -op %s", reflections)
 	}
-	return multi.Probe{Rays: f.rows, MaxBounces: int(f.bounces)}, nil
+	probe := multi.Probe{Rays: f.rows, MaxBounces: int(f.bounces)}
+	if f.op == multi.OpVisible {
+		probe.Operation = f.op
+	}
+	return probe, nil
 }
