@@ -120,5 +120,9 @@ func open(emu bool) (*cuda.Driver, error) {
 	if emu {
 		return cuda.OpenEmulator(2)
 	}
-	return cuda.Open()
+	drv, err := cuda.Open()
+	if err != nil {
+		return nil, fmt.Errorf("%w; -emu runs on two emulated devices", err)
+	}
+	return drv, nil
 }

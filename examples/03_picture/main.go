@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -151,5 +152,9 @@ func open(emu bool) (*cuda.Driver, error) {
 	if emu {
 		return cuda.OpenEmulator(1)
 	}
-	return cuda.Open()
+	drv, err := cuda.Open()
+	if err != nil {
+		return nil, fmt.Errorf("%w; -emu runs on an emulated device", err)
+	}
+	return drv, nil
 }

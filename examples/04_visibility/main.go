@@ -203,5 +203,9 @@ func open(emu bool) (*cuda.Driver, error) {
 	if emu {
 		return cuda.OpenEmulator(1)
 	}
-	return cuda.Open()
+	drv, err := cuda.Open()
+	if err != nil {
+		return nil, fmt.Errorf("%w; -emu runs on an emulated device", err)
+	}
+	return drv, nil
 }
