@@ -19,6 +19,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/raymux/raymux/tools/ptxaudit/audit"
 )
@@ -34,25 +36,26 @@ func run(args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stderr, "usage: ptxaudit [flags] check | rebuild | update")
 		flags.PrintDefaults()
 	}
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
 		return 2
 	}
-	if flags.NArg() != 1 {
+	command, err := commandOf(flags.Args())
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "ptxaudit:", err)
 		flags.Usage()
 		return 2
 	}
-	err := findRoot(root)
+	err = findRoot(root)
 	if err == nil {
-		switch flags.Arg(0) {
+		switch command {
 		case "check":
 			err = check(*root, stdout)
 		case "rebuild":
 			err = rebuild(*root, *nvrtc, stdout)
 		case "update":
 			err = update(*root, *nvrtc, stdout)
-		default:
-			flags.Usage()
-			return 2
 		}
 	}
 	switch {
@@ -64,6 +67,21 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// commandOf is the command among the arguments behind the flags.
+func commandOf(args []string) (string, error) {
+	switch {
+	case len(args) == 0:
+		return "", errors.New("no command")
+	case !slices.Contains([]string{"check", "rebuild", "update"}, args[0]):
+		return "", fmt.Errorf("unknown command %q", args[0])
+	case len(args) > 1 && strings.HasPrefix(args[1], "-"):
+		return "", fmt.Errorf("flags come before the command: ptxaudit %s %s", strings.Join(args[1:], " "), args[0])
+	case len(args) > 1:
+		return "", fmt.Errorf("found %q behind the command %s", args[1], args[0])
+	}
+	return args[0], nil
 }
 
 // findRoot sets an empty root to the nearest folder with a go.mod.

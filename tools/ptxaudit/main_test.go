@@ -160,9 +160,12 @@ func TestExitStatus(t *testing.T) {
 		output string
 	}{
 		{"check", []string{"-root", repoRoot, "check"}, 0, "claim level: identity"},
-		{"no command", nil, 2, "usage"},
-		{"unknown command", []string{"-root", repoRoot, "verify"}, 2, "usage"},
+		{"no command", nil, 2, "ptxaudit: no command\nusage: ptxaudit [flags] check"},
+		{"unknown command", []string{"-root", repoRoot, "verify"}, 2, "ptxaudit: unknown command \"verify\"\nusage: ptxaudit"},
+		{"flags behind the command", []string{"rebuild", "-nvrtc", empty}, 2, "flags come before the command: ptxaudit -nvrtc " + empty + " rebuild\nusage"},
+		{"two commands", []string{"check", "rebuild"}, 2, "found \"rebuild\" behind the command check\nusage"},
 		{"unknown flag", []string{"-x"}, 2, "usage"},
+		{"help", []string{"-h"}, 0, "usage: ptxaudit"},
 		{"no repository", []string{"-root", empty, "check"}, 1, "ptx/policy.json"},
 		{"rebuild without compiler", []string{"-root", repoRoot, "-nvrtc", empty, "rebuild"}, 3, "nothing was rebuilt: docs/ptx.md has the command that installs"},
 		{"update without compiler", []string{"-root", repoRoot, "-nvrtc", empty, "update"}, 3, "nothing was rebuilt"},

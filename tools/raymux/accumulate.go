@@ -43,8 +43,8 @@ func (p *program) accumulate(ctx context.Context, args []string) error {
 		}
 		return nil
 	})
-	fs.positive("wavelength", "`LENGTH` of the wave in metres (required)", &f.wavelength)
-	fs.positive("solid-angle", "`ANGLE` of one ray in steradian: that of all rays, divided by their number (required)", &f.solidAngle)
+	fs.positive("wavelength", "metres", "`LENGTH` of the wave in metres (required)", &f.wavelength)
+	fs.positive("solid-angle", "steradian", "`ANGLE` of one ray in steradian: that of all rays, divided by their number (required)", &f.solidAngle)
 	fs.BoolVar(&f.los, "include-los", false, "count what comes without a reflection, too")
 	if err := fs.parse(p, args); err != nil {
 		return ignoreHelp(err)

@@ -180,6 +180,18 @@ func TestDfrDirect(t *testing.T) {
 		b.within(t, 0, "out.npz", "power", 0, 0, 0, 0)
 		b.counters(t, 0, 0, 0, 0, 0, 0)
 	})
+	t.Run("axes by number and by letter", func(t *testing.T) {
+		b := dfrBench(t)
+		seen := map[string]bool{}
+		for letter, number := range map[string]string{"x": "0", "y": "1", "z": "2"} {
+			b.succeed(t, keller.with("-grid-axis", letter).args(b)...)
+			whole := b.content(t, "out.npz")
+			b.succeed(t, keller.with("-grid-axis", number).args(b)...)
+			assert.Equal(t, whole, b.content(t, "out.npz"))
+			seen[whole] = true
+		}
+		assert.Len(t, seen, 3)
+	})
 	t.Run("a single column", func(t *testing.T) {
 		b := dfrBench(t)
 		b.succeed(t, two.with("-fields", "power").with("-out", "power.npy").args(b)...)

@@ -27,7 +27,7 @@ func (fs *flagSet) dfr(f *dfrFlags) {
 	fs.calibrations(&f.common)
 	fs.file("states", "`FILE` of wedge states, .npz, as dfr-states writes it; its optional column active, [M] bool, names those that take part (required)", &f.states)
 	fs.file("material", "`FILE` of what the faces are made of, .npz: eta_r, sigma (S/m), mu_r, gain [K] float32, valid [K] bool, and index [faces] int32 unless K is the number of faces (default: faces reflect nothing, gain 1)", &f.material)
-	fs.positive("wavelength", "`LENGTH` of the wave in metres (required)", &f.wavelength)
+	fs.positive("wavelength", "metres", "`LENGTH` of the wave in metres (required)", &f.wavelength)
 }
 
 // check validates what can be told from the flags alone. columns are those of the operation.

@@ -20,11 +20,11 @@ type gridFlags struct {
 const maxCells = math.MaxInt32
 
 func (fs *flagSet) grid(g *gridFlags) {
-	fs.once("grid-axis", "`0|1|2`: the grid is a plane of constant x, y or z (default 2)", func(s string) error {
-		axes := map[string]scene.Axis{"0": scene.AxisX, "1": scene.AxisY, "2": scene.AxisZ}
+	fs.once("grid-axis", "`0|1|2`, or x|y|z: the grid is a plane of constant x, y or z (default 2)", func(s string) error {
+		axes := map[string]scene.Axis{"0": scene.AxisX, "1": scene.AxisY, "2": scene.AxisZ, "x": scene.AxisX, "y": scene.AxisY, "z": scene.AxisZ}
 		axis, ok := axes[s]
 		if !ok {
-			return errors.New("use 0, 1 or 2")
+			return errors.New("use 0, 1 or 2, or x, y or z")
 		}
 		g.axis = axis
 		return nil

@@ -34,11 +34,11 @@ func (fs *flagSet) checked(name, usage string, target []float32, check func() er
 	})
 }
 
-// positive declares a flag whose value is a finite number above 0.
-func (fs *flagSet) positive(name, usage string, target *float64) {
+// positive declares a flag whose value is a finite number above 0, of such units.
+func (fs *flagSet) positive(name, units, usage string, target *float64) {
 	fs.once(name, usage, func(s string) (err error) {
 		if *target, err = strconv.ParseFloat(s, 64); err != nil || !(*target > 0) || math.IsInf(*target, 0) {
-			return errors.New("use a finite number above 0")
+			return fmt.Errorf("use a finite number of %s above 0", units)
 		}
 		return nil
 	})
