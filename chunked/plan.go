@@ -91,14 +91,14 @@ func (in *Input) split(weights []float64) []Range {
 // transport, and why. It is a value that prints, compares and survives JSON.
 type Plan struct {
 	Op           Op        `json:"op"`
-	Begin        int64     `json:"begin"`
+	Begin        int64     `json:"begin"` // the first row, where a call covers a window
 	Rows         int64     `json:"rows"`
-	Devices      []int     `json:"devices"`
+	Devices      []int     `json:"devices"` // ordinals, the master first
 	Kind         Kind      `json:"kind"`
-	Reason       string    `json:"reason"`
+	Reason       string    `json:"reason"` // of Kind, in words
 	Transport    Transport `json:"transport"`
-	Weights      []float64 `json:"weights"`
-	WeightSource string    `json:"weight_source"`
+	Weights      []float64 `json:"weights"`       // by position
+	WeightSource string    `json:"weight_source"` // the option or calibration that they are from
 	// Shards are the rows of each device, by position. Empty ones are not
 	// launched.
 	Shards []Range `json:"shards"`
@@ -114,7 +114,7 @@ type Plan struct {
 	// Budget is the memory budget that the plan keeps, 0 for none.
 	Budget    int64            `json:"budget,omitempty"`
 	PerDevice []MemoryEstimate `json:"per_device"` // by position
-	Floor     FloorReport      `json:"floor"`
+	Floor     FloorReport      `json:"floor"`      // what remote shards are compared with
 }
 
 // BuildPlan decides how the rows run on the devices. It is pure: equal

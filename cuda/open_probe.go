@@ -28,8 +28,8 @@ type Report struct {
 
 // DeviceReport describes one GPU.
 type DeviceReport struct {
-	Ordinal      int
-	Name         string
+	Ordinal      int    // number in the driver, from 0
+	Name         string // of the product
 	Major, Minor int    // compute capability
 	TotalMem     uint64 // bytes
 	Err          error  // the first failed query

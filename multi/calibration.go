@@ -23,14 +23,14 @@ type Calibration struct {
 	Taken   time.Time     `json:"taken,omitzero"`
 	Backend string        `json:"backend,omitempty"`
 	Kernels string        `json:"kernels,omitempty"` // ptx.ManifestDigest
-	Shapes  int           `json:"shapes,omitempty"`
-	Bounds  [2][3]float32 `json:"bounds,omitzero"` // of the scene
+	Shapes  int           `json:"shapes,omitempty"`  // meshes and instances
+	Bounds  [2][3]float32 `json:"bounds,omitzero"`   // of the scene
 	// Devices are the throughput of each device alone, in the order of the set.
 	Devices []CalibratedDevice `json:"devices"`
 	// Ladder are the splits that were timed through the real dispatch. It decides
 	// nothing; Candidate is the fastest rung with remote rows, which the pairs judge.
 	Ladder    []Rung `json:"ladder"`
-	Candidate int    `json:"candidate"`
+	Candidate int    `json:"candidate"` // index in Ladder
 	// Model is the predicted best split, absent without a ladder.
 	Model *Model `json:"model,omitempty"`
 	// Pairs are the timings that decide, in the order of measurement.
@@ -48,9 +48,9 @@ type Calibration struct {
 type CalibratedDevice struct {
 	Device  int             `json:"device"` // ordinal
 	Name    string          `json:"name"`
-	Samples []time.Duration `json:"samples_ns"`
+	Samples []time.Duration `json:"samples_ns"` // of whole batches, in the order of the rounds
 	Median  time.Duration   `json:"median_ns"`
-	Weight  float64         `json:"weight"`
+	Weight  float64         `json:"weight"` // in proportion to the speed; 1 on average
 	// Contended: it differs from the master, a device of the same product, by more than
 	// five percent. Somebody else's work is the likeliest reason, so the difference is
 	// not in the weights.
@@ -59,13 +59,14 @@ type CalibratedDevice struct {
 
 // Rung is one split of the ladder.
 type Rung struct {
-	Share   float64       `json:"share"` // part of the rows that is not the master's
-	Weights []float64     `json:"weights"`
-	Median  time.Duration `json:"median_ns"` // 0: not timed
+	Share   float64       `json:"share"`     // part of the rows that is not the master's
+	Weights []float64     `json:"weights"`   // by position
+	Median  time.Duration `json:"median_ns"` // of a batch; 0: not timed
 	Model   bool          `json:"model"`     // the rung that the model suggested
 }
 
-// Pair is the candidate and the master alone, timed one after the other.
+// Pair is a batch divided as the candidate says and one by the master alone, timed one after
+// the other.
 type Pair struct {
 	Sharded time.Duration `json:"sharded_ns"`
 	Master  time.Duration `json:"master_ns"`

@@ -52,8 +52,10 @@ func (i *CallInfo) String() string {
 // Info fills info when the call ends, also when it fails.
 func Info(info *CallInfo) scene.CallOption { return scene.Carry(info) }
 
-// ChunkTimes is where the time of a chunk went on the devices. Copies are zero where
-// nothing is copied. Stages of different chunks overlap. A call that the master answers
+// ChunkTimes is where the time of a chunk went on the devices: in copies of inputs to its device
+// (Scatter), the search for winners or the sums of its lanes (Traverse), copies of these to the
+// master (Gather), and the columns that the master makes of winners (Finalize). Copies are zero
+// where nothing is copied. Stages of different chunks overlap. A call that the master answers
 // alone in one go (chunked.KindSingle, chunked.KindMaster) is timed as a whole: Traverse of
 // its first chunk is all of it.
 type ChunkTimes struct {

@@ -63,8 +63,8 @@ func orderOf(n int) int {
 type Interval struct {
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
-	Order    int     `json:"order"` // the bounds are the order-th values from either end
-	Coverage float64 `json:"coverage"`
+	Order    int     `json:"order"`    // the bounds are the order-th values from either end
+	Coverage float64 `json:"coverage"` // probability that the median lies between them, 0 to 1
 }
 
 // near compares two intervals up to what logarithms of different machines differ by.
@@ -181,7 +181,7 @@ type Model struct {
 	RemoteRow float64 `json:"remote_row_ns"` // time of a row on all remotes together
 	LinkRow   float64 `json:"link_row_ns"`   // time of a row on the slower direction of the link
 	Fixed     float64 `json:"fixed_ns"`      // what dividing a call costs, whatever the rows
-	Rows      int64   `json:"rows"`
+	Rows      int64   `json:"rows"`          // of the batch
 	// Share is the part of the rows that the remotes should get, and SpeedUp that over the
 	// master alone; 0 and 1 where dividing does not pay.
 	Share   float64 `json:"share"`
@@ -206,6 +206,7 @@ func (m *Model) solve() {
 	m.SpeedUp = 1 / (1 - m.Share)
 }
 
+// String is the share and the gain, or that none pays, and what they follow from.
 func (m *Model) String() string {
 	if m.Share == 0 {
 		return fmt.Sprintf("no share pays (fixed cost %s, %.4f ns per row here, %.4f ns over the link)",

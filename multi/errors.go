@@ -43,7 +43,7 @@ type DeviceError struct {
 	Op       string        // what was being done
 	Chunk    chunked.Range // the rows of a query; empty when the failure is of no chunk
 	Code     cuapi.Result  // of the driver; Success when it was not the driver that failed
-	Err      error
+	Err      error         // the cause
 }
 
 func (e *DeviceError) Error() string {
@@ -68,7 +68,7 @@ func (e *DeviceError) Unwrap() error { return e.Err }
 // some replicas may hold the new geometry and some the old. Build recovers.
 type DivergedError struct {
 	Op  string // the mutation that failed
-	Err error
+	Err error  // the cause
 }
 
 func (e *DivergedError) Error() string {

@@ -49,7 +49,7 @@ func (l Link) OK() bool {
 	return l.Access && l.Err == nil && l.CopyWrong == 0 && l.WriteWrong == 0 && l.ReadWrong == 0 && l.AddWrong == 0
 }
 
-// Trouble says in words why the link is not OK.
+// Trouble says in words why the link is not OK, or that it works.
 func (l Link) Trouble() string {
 	switch {
 	case l.Err != nil:

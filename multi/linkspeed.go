@@ -19,8 +19,8 @@ type LinkSpeed struct {
 	// Peer: both devices access each other. Otherwise the driver stages the copy through
 	// the host.
 	Peer     bool
-	Bytes    int64
-	Duration time.Duration
+	Bytes    int64         // of the copy
+	Duration time.Duration // of the fastest
 }
 
 // String is the pair and the rate, of 1e9 bytes per second.

@@ -9,9 +9,9 @@ import (
 
 // Keys of the accumulations for the planner.
 const (
-	keyDfrDirect   = "accum_dfr_direct"
-	keyDfrCoherent = "accum_dfr_coherent_direct"
-	keyReflGrid    = "accumulate_reflections"
+	keyDfrDirect   = OpAccumDfrDirect
+	keyDfrCoherent = OpAccumDfrCoherentDirect
+	keyReflGrid    = OpAccumulateReflections
 )
 
 // AccumulateReflections adds up the reflections of a fan of rays on a grid, as

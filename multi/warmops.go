@@ -21,9 +21,9 @@ const (
 	OpTraceReflEPCField      = "trace_refl_epc_field"
 	OpDedupReflections       = "dedup_reflections"
 	OpDfrPaths               = "trace_dfr_paths"
-	OpAccumulateReflections  = keyReflGrid
-	OpAccumDfrDirect         = keyDfrDirect
-	OpAccumDfrCoherentDirect = keyDfrCoherent
+	OpAccumulateReflections  = "accumulate_reflections"
+	OpAccumDfrDirect         = "accum_dfr_direct"
+	OpAccumDfrCoherentDirect = "accum_dfr_coherent_direct"
 )
 
 // warmOps run operations on one row each.

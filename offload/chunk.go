@@ -11,7 +11,7 @@ import (
 // stream of the call by then.
 type Chunk[R any] struct {
 	Start  int64 // the row of the batch that row 0 of Result stands for
-	Rows   int64
+	Rows   int64 // of Result
 	Result R
 
 	detach func() (R, error)

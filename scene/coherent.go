@@ -19,7 +19,7 @@ type DfrCoherentOptions struct {
 	// TxPolarization is the direction next to which the transmitted field lies; that of an
 	// upright antenna is (0,0,1). Zero: x. It is one for all states, and so on the host.
 	TxPolarization [3]float32
-	EdgeMode       EdgeMode
+	EdgeMode       EdgeMode // ends of edges; default EdgeInterior
 	// SkipVisibility lets fields pass through triangles.
 	SkipVisibility bool
 	// Window is the lanes to do; nil: all.

@@ -11,7 +11,7 @@ import (
 type DfrCoherentAccum struct {
 	// Grid is that of the call.
 	Grid Grid
-	// The field at the centre of every cell.
+	// The field at the centre of every cell, real and imaginary part along x, y and z.
 	FieldXRe, FieldXIm cuda.Slice[float32]
 	FieldYRe, FieldYIm cuda.Slice[float32]
 	FieldZRe, FieldZIm cuda.Slice[float32]

@@ -70,8 +70,8 @@ type DfrPathOptions struct {
 	TxPolarization cuda.Slice[float32]
 	// StateLimit uses no more than the first so many states. 0: all.
 	StateLimit int
-	Layout     DfrPathLayout
-	EdgeMode   EdgeMode
+	Layout     DfrPathLayout // order of the rows; default SourceLane
+	EdgeMode   EdgeMode      // ends of edges; default EdgeInterior
 }
 
 // maxPathCapacity bounds the number of rows of TraceDfrPaths.

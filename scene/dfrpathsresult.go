@@ -26,7 +26,7 @@ const (
 // state, n = Transmitters*Receivers*States. A row without a path has its reason in Status,
 // ids of -1, Delay = +inf and zeros.
 type DfrPaths struct {
-	Transmitters, Receivers, States int
+	Transmitters, Receivers, States int // of the call; States after StateLimit
 	Layout                          DfrPathLayout
 
 	Status cuda.Slice[uint8]   // a DfrPathStatus, [n]

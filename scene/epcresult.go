@@ -73,9 +73,9 @@ type EPCFields struct {
 	ResolvedPrimIDs cuda.Slice[int32]   // as in EPCPaths, [n,Bounces]
 
 	// With IncludePaths, as in EPCPaths, for all rows with a path; else empty.
-	BounceCount        cuda.Slice[uint8]
-	SurfaceGroupIDs    cuda.Slice[int32]
-	HitPoints, Normals cuda.Slice[float32]
+	BounceCount        cuda.Slice[uint8]   // [n]
+	SurfaceGroupIDs    cuda.Slice[int32]   // [n,Bounces]
+	HitPoints, Normals cuda.Slice[float32] // [n,Bounces,3]
 
 	block
 }

@@ -55,7 +55,7 @@ func (e *LimitError) Error() string {
 // matches ErrFailed and wraps what went wrong.
 type FailedError struct {
 	Op    string // the call that failed: Build or Sync
-	Cause error
+	Cause error  // what failed it
 }
 
 func (e *FailedError) Error() string {

@@ -153,8 +153,8 @@ func startingAt(q query, first int64) query {
 // caller.
 type Call struct {
 	Stream  *cuda.Stream // the caller's stream
-	Rows    int64
-	Carried []any // by Carry, in the order of the options
+	Rows    int64        // of the batch
+	Carried []any        // by Carry, in the order of the options
 	// Abreast is of how many equal parts of a device the next search gets one, because others
 	// run at the same time; 0 for all of it.
 	Abreast int64

@@ -19,10 +19,10 @@ import (
 // 2^52 (P - 2^-16 h) to word 7. Components from 2^-11 on and powers from 2^-29 on are added
 // exactly; smaller ones are off by 2^-35 and 2^-53 at most. The sums become float32 once.
 type ReflGrids struct {
-	Grid       Grid
+	Grid       Grid  // of the call
 	RayCount   int64 // rows of the call
-	MaxBounces int
-	CellsTotal int64
+	MaxBounces int   // of the call
+	CellsTotal int64 // of Grid
 
 	// Power is the path gain, the sum of base^2 P.
 	Power cuda.Slice[float32]
@@ -82,9 +82,9 @@ func (s ReflGridStatus) String() string {
 
 // ReflGridCounters are the counters of a result on the host.
 type ReflGridCounters struct {
-	Count  int64 // of contributions
-	Wedges int64 // of wedge events, which may be more than there are slots
-	Status ReflGridStatus
+	Count  int64          // of contributions
+	Wedges int64          // of wedge events, which may be more than there are slots
+	Status ReflGridStatus // what was wrong with contributions
 }
 
 // GuardError says that the sums of a result may have overflown.

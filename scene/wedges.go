@@ -11,7 +11,7 @@ import (
 // RayIndex and BounceDepth; of more than Capacity, the first are kept. Slots without an
 // event have ids of -1 and zeros.
 type WedgeEvents struct {
-	Capacity int
+	Capacity int // slots, those of ReflGridOptions.WedgeCapacity
 
 	Count cuda.Slice[int64] // of all events, also of those without a slot, [1]
 
