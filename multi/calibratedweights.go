@@ -159,7 +159,7 @@ func (s *Scene) DeviceWeights() []float64 {
 // DeviceWeightsFor is the split that the next call of an operation uses, given by its key
 // (chunked.Keys): of the calibration that is timing it right now; else of its last
 // calibration or its entry of OperationWeights; else the entry of its family; else
-// Weights; else equal weights.
+// Weights; else equal weights. Errors: *chunked.OptionError for what is no key.
 func (s *Scene) DeviceWeightsFor(key string) ([]float64, error) {
 	family, ok := chunked.Family(key)
 	if !ok {
@@ -173,7 +173,7 @@ func (s *Scene) DeviceWeightsFor(key string) ([]float64, error) {
 
 // RestoreCalibration makes the split of an earlier calibration the one of its operation,
 // as if it had just been measured. The set must have as many devices as the record, of
-// the same products; ordinals may differ.
+// the same products; ordinals may differ. Errors: ErrCalibration.
 func (s *Scene) RestoreCalibration(c *Calibration) error {
 	if err := c.check(); err != nil {
 		return err

@@ -143,7 +143,7 @@ func (c *Calibration) Describe() string {
 func (c *Calibration) String() string { return c.Describe() }
 
 // ImportCalibration reads a record that package json wrote, and checks that it hangs
-// together.
+// together. Errors: ErrCalibration.
 func ImportCalibration(data []byte) (*Calibration, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

@@ -158,8 +158,9 @@ func (s *Scene) AddInstance(owner int, transform [16]float32, dynamic bool) (int
 // every replica, so a build is paid once and all devices search the same
 // tree. It recovers a diverged set.
 //
-// Cost: one build on the master, then scene-sized peer copies; it waits for
-// them.
+// Errors: scene.ErrNoMesh, *scene.LimitError, ErrClosed, the *DeviceError of what failed, in
+// a *DivergedError once the master has changed. Cost: one build on the master, then
+// scene-sized peer copies; it waits for them.
 func (s *Scene) Build(ctx context.Context) error {
 	done, err := s.begin(ctx)
 	if err != nil {
@@ -215,7 +216,7 @@ func (s *Scene) SetInstanceTransform(id int, transform [16]float32) error {
 // Sync commits staged vertices and transforms on every device. Replicas receive the
 // finished vertices of instances as they do those of meshes.
 //
-// Cost: a refit on every device and a peer copy of the vertices to each; where
+// Errors: those of a call, and a *DivergedError when it fails half way. Cost: a refit on every device and a peer copy of the vertices to each; where
 // the master decided to rebuild its tree, scene-sized copies instead; nothing
 // when nothing is staged.
 func (s *Scene) Sync(ctx context.Context) error {
@@ -238,7 +239,8 @@ func (s *Scene) Sync(ctx context.Context) error {
 	return s.replicate(ctx, "Sync")
 }
 
-// SetEdgeMask sets which edges take part in edge queries, on every device.
+// SetEdgeMask sets which edges take part in edge queries, on every device: one value per edge.
+// Errors: as for Sync.
 func (s *Scene) SetEdgeMask(mask []bool) error {
 	done, err := s.beginReady(context.Background())
 	if err != nil {

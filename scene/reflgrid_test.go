@@ -104,15 +104,6 @@ func oneMedium(m scene.Mesh, eta float32, valid bool) scene.Materials {
 	}
 }
 
-// media uploads materials until the test ends.
-func (r *rig) media(m scene.Materials) *scene.MaterialTable {
-	r.Helper()
-	t, err := r.UploadMaterials(background, m)
-	require.NoError(r, err)
-	r.Cleanup(func() { require.NoError(r, t.Close()) })
-	return t
-}
-
 // accumulateTubes answers a batch on the scene's stream, in memory full of other values.
 func (r *rig) accumulateTubes(b batch, g scene.Grid, opt scene.ReflGridOptions) grids {
 	r.Helper()
@@ -161,7 +152,7 @@ func (c gridCase) run(t testing.TB) grids {
 	t.Helper()
 	r := build(t, c.mesh)
 	c.opt.TxPosition, c.opt.TxPolarization = toDevice(r, c.tx[:]), toDevice(r, c.pol[:])
-	c.opt.Materials = r.media(oneMedium(c.mesh, c.eta, !c.absorbs))
+	c.opt.Materials = r.materials(oneMedium(c.mesh, c.eta, !c.absorbs))
 	return r.accumulateTubes(c.ray, c.grid, c.opt)
 }
 

@@ -17,8 +17,8 @@ func TestReflGridRefusals(t *testing.T) {
 	c := caseA3()
 	r, calls := traced(t, c.mesh)
 	rays := r.upload(c.ray)
-	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.media(oneMedium(c.mesh, 4, true))
-	closed := r.media(oneMedium(c.mesh, 4, true))
+	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.materials(oneMedium(c.mesh, 4, true))
+	closed := r.materials(oneMedium(c.mesh, 4, true))
 	require.NoError(t, closed.Close())
 	other, err := r.Intersect(background, rays, scene.None)
 	require.NoError(t, err)
@@ -90,14 +90,14 @@ func TestReflGridOtherDevice(t *testing.T) {
 	}
 	a, b := rigs[0], rigs[1]
 	rays := a.upload(c.ray)
-	table := a.media(oneMedium(c.mesh, 4, true))
+	table := a.materials(oneMedium(c.mesh, 4, true))
 	c.opt.TxPosition, c.opt.Materials = toDevice(b, c.tx[:]), table
 	var wrong *cuda.WrongDeviceError
 	_, err := a.AccumulateReflections(background, rays, c.grid, c.opt)
 	require.ErrorAs(t, err, &wrong)
 	require.Equal(t, "TxPosition", wrong.Arg)
 	c.opt.TxPosition = toDevice(a, c.tx[:])
-	c.opt.Materials = b.media(oneMedium(c.mesh, 4, true))
+	c.opt.Materials = b.materials(oneMedium(c.mesh, 4, true))
 	_, err = a.AccumulateReflections(background, rays, c.grid, c.opt)
 	var refused *scene.ArgumentError
 	require.ErrorAs(t, err, &refused)
@@ -109,7 +109,7 @@ func TestReflGridMergeRefusals(t *testing.T) {
 	c := caseA3()
 	r := build(t, c.mesh)
 	rays := r.upload(c.ray)
-	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.media(oneMedium(c.mesh, 4, true))
+	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.materials(oneMedium(c.mesh, 4, true))
 	run := func(change func(*scene.Grid, *scene.ReflGridOptions)) *scene.ReflGrids {
 		grid, opt := c.grid, c.opt
 		opt.KeepWords = true
@@ -151,7 +151,7 @@ func TestReflGridInto(t *testing.T) {
 	c := caseA3()
 	r := build(t, c.mesh)
 	rays := r.upload(c.ray)
-	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.media(oneMedium(c.mesh, 4, true))
+	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.materials(oneMedium(c.mesh, 4, true))
 	c.opt.KeepWords, c.opt.CellCount = true, true
 	want := r.accumulateTubes(c.ray, c.grid, c.opt)
 	large := c.opt

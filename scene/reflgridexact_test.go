@@ -93,7 +93,7 @@ func TestReflGridX1X2X4Order(t *testing.T) {
 	n := exactRows(400)
 	c := newExactCase(rng, n)
 	r := c.open(t)
-	table := r.media(c.media)
+	table := r.materials(c.media)
 	want := c.run(r, table)
 	require.Greater(t, want.wedges.count, int64(n/4))
 	hot, cold := slices.Max(want.cellCount), slices.Min(want.cellCount)
@@ -156,7 +156,7 @@ func TestReflGridX3Parts(t *testing.T) {
 	c := newExactCase(rng, n)
 	c.opt.CollectWedges = false
 	r := c.open(t)
-	table := r.media(c.media)
+	table := r.materials(c.media)
 	want := c.run(r, table)
 	for _, parts := range []int{1, 2, 3, 7} {
 		cuts := []int{0, n}
@@ -193,7 +193,7 @@ func TestReflGridX3PartsOfAScheduler(t *testing.T) {
 	n := exactRows(400)
 	c := newExactCase(rng, n)
 	r := c.open(t)
-	table := r.media(c.media)
+	table := r.materials(c.media)
 	want := c.run(r, table)
 	c.opt.Materials, c.opt.TxPosition, c.opt.CellCount, c.opt.KeepWords = table, toDevice(r, c.tx), true, true
 	g, call, err := r.PrepareAccumulateReflections(background, r.upload(c.batch), c.grid, c.opt)
@@ -248,7 +248,7 @@ func TestReflGridX5EveryNumberOfRows(t *testing.T) {
 	}
 	c.grid = square(scene.AxisZ, .4, -.4, 1.4, 2)
 	r := c.open(t)
-	table := r.media(c.media)
+	table := r.materials(c.media)
 	var single [most]grids
 	for i := range most {
 		single[i] = c.with([]int{i}).run(r, table)
@@ -279,7 +279,7 @@ func TestReflGridX5EveryNumberOfRows(t *testing.T) {
 func TestReflGridX6Guard(t *testing.T) {
 	c := caseA3()
 	r := build(t, c.mesh)
-	c.opt.Materials, c.opt.TxPosition = r.media(oneMedium(c.mesh, c.eta, true)), toDevice(r, c.tx[:])
+	c.opt.Materials, c.opt.TxPosition = r.materials(oneMedium(c.mesh, c.eta, true)), toDevice(r, c.tx[:])
 	c.opt.KeepWords = true
 	for _, weight := range []scene.FieldWeight{scene.WeightSqrtArea, scene.WeightArea} {
 		c.opt.FieldWeight = weight
@@ -332,12 +332,12 @@ func TestReflGridTooLarge(t *testing.T) {
 	r := build(t, c.mesh)
 	m := oneMedium(c.mesh, c.eta, true)
 	m.Gain[0] = 5000
-	c.opt.Materials, c.opt.TxPosition = r.media(m), toDevice(r, c.tx[:])
+	c.opt.Materials, c.opt.TxPosition = r.materials(m), toDevice(r, c.tx[:])
 	got := r.accumulateTubes(c.ray, c.grid, c.opt)
 	require.Equal(t, scene.StatusTooLarge, got.status)
 	require.EqualValues(t, 0, got.count)
 	m.Gain[0] = 1000
-	c.opt.Materials = r.media(m)
+	c.opt.Materials = r.materials(m)
 	got = r.accumulateTubes(c.ray, c.grid, c.opt)
 	require.Equal(t, scene.StatusTooLarge, got.status)
 	require.EqualValues(t, 1, got.count, "the first reflection is in range")
@@ -357,7 +357,7 @@ func TestReflGridChainsAreThoseOfTraceReflections(t *testing.T) {
 	c.media.Sigma[0] = inf // reflects always
 	c.opt.WedgeSampleStride, c.opt.WedgeCapacity, c.opt.MaxBounces = 1, bounces*n, bounces
 	r := c.open(t)
-	w := c.run(r, r.media(c.media)).wedges
+	w := c.run(r, r.materials(c.media)).wedges
 	b := batch{o: c.o}
 	var events [][]int
 	for i, ray := range w.ray {

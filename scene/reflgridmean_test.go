@@ -121,7 +121,7 @@ func TestReflGridOddRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(61, 1))
 	c := caseA3()
 	r := build(t, c.mesh)
-	c.opt.Materials = r.media(oneMedium(c.mesh, c.eta, true))
+	c.opt.Materials = r.materials(oneMedium(c.mesh, c.eta, true))
 	b, tx, pol := batch{}, []float32{}, []float32{}
 	add := func(o, d, at, p vec, tmax float32, active uint8) {
 		b.add(o, d)
@@ -180,7 +180,7 @@ func TestReflGridPolarization(t *testing.T) {
 	c.pol = vec{1, 0, 0}
 	x := c.run(t)
 	r := build(t, c.mesh)
-	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.media(oneMedium(c.mesh, c.eta, true))
+	c.opt.TxPosition, c.opt.Materials = toDevice(r, c.tx[:]), r.materials(oneMedium(c.mesh, c.eta, true))
 	c.opt.TxPolarization = cuda.Slice[float32]{}
 	requireSameGrids(t, x, r.accumulateTubes(c.ray, c.grid, c.opt), "")
 }

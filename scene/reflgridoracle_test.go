@@ -81,7 +81,7 @@ func (c *tubeCase) draw(rng *rand.Rand) {
 func (c *tubeCase) run(r *rig) grids {
 	r.Helper()
 	opt := c.opt
-	opt.Materials, opt.TxPosition, opt.TxPolarization = r.media(c.media), toDevice(r, c.tx), toDevice(r, c.pol)
+	opt.Materials, opt.TxPosition, opt.TxPolarization = r.materials(c.media), toDevice(r, c.tx), toDevice(r, c.pol)
 	return r.accumulateTubes(c.batch, c.grid, opt)
 }
 
@@ -229,7 +229,7 @@ func TestReflGridFailures(t *testing.T) {
 	c := caseA3()
 	requireFailingCallsToBeNoticed(t, c.mesh, func(r *rig) func(scene.CallOption) (scene.Reusable, error) {
 		rays := r.upload(c.ray)
-		c.opt.Materials, c.opt.TxPosition = r.media(oneMedium(c.mesh, c.eta, true)), toDevice(r, c.tx[:])
+		c.opt.Materials, c.opt.TxPosition = r.materials(oneMedium(c.mesh, c.eta, true)), toDevice(r, c.tx[:])
 		c.opt.CollectWedges, c.opt.WedgeCapacity = true, 4
 		r.ForceCopies(2)
 		return func(opt scene.CallOption) (scene.Reusable, error) {

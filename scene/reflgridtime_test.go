@@ -36,7 +36,7 @@ func TestReflGridTime(t *testing.T) {
 	}
 	sphere, cell := r.upload(round), r.upload(down)
 	opt := scene.ReflGridOptions{Wavelength: .1, SolidAnglePerRay: 4 * math.Pi / n, IncludeLOS: true, TxPosition: toDevice(r, tx[:])}
-	opt.Materials = r.media(oneMedium(scene.Mesh{Faces: city.Faces}, 5, true))
+	opt.Materials = r.materials(oneMedium(scene.Mesh{Faces: city.Faces}, 5, true))
 	run := func(what string, rays scene.Rays, res int32, opt scene.ReflGridOptions) {
 		r.timeReflGrid(fmt.Sprintf("%s, %d^2 cells, B %d", what, res, opt.MaxBounces), rays, scene.Grid{
 			Position: lo[2] + .02*(hi[2]-lo[2]), Res0: res, Res1: res,
