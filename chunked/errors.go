@@ -18,9 +18,9 @@ func (e *UnsupportedError) Error() string {
 // device however small its chunks are.
 type BudgetError struct {
 	Operation        string
-	Position, Device int    // of the first device that lacks memory
+	Position, Device int    // of the device that needs most
 	Budget           int64  // as given, in bytes
-	Minimum          int64  // the smallest budget that this device can work with
+	Minimum          int64  // the smallest budget that every device can work with
 	Part             string // what needs the minimum
 	Advice           string
 }
@@ -33,11 +33,11 @@ func (e *BudgetError) Error() string {
 // ChunkError says that chunks of the requested size exceed the memory budget.
 type ChunkError struct {
 	Operation        string
-	Position, Device int   // of the first device that lacks memory
+	Position, Device int   // of the device that holds the fewest rows
 	Rows             int64 // of a chunk
 	Resident         int   // chunks that the device holds at once
 	Bytes, Budget    int64 // needed and allowed
-	Largest          int64 // rows of the largest chunk that this device can hold
+	Largest          int64 // rows of the largest chunk that every device can hold
 }
 
 func (e *ChunkError) Error() string {

@@ -102,6 +102,8 @@ func TestChunkedBudgetErrors(t *testing.T) {
 			"chunked: intersect_full: MemoryBudget is 227 B, but chunks of one row do not fit on device 0 (position 0): minimum 228 B. Raise it"},
 		{"one row of a remote", budgeted(perRay(24, 4, 1), 2, 2, 83, false), 84, 1,
 			"chunked: intersect_full: MemoryBudget is 83 B, but chunks of one row do not fit on device 1 (position 1): minimum 84 B. Raise it"},
+		{"the device that needs most", budgeted(perRay(24, 4, 1), 2, 2, 1, false), 84, 1, // the result of 2 B is beyond it, too
+			"chunked: intersect_full: MemoryBudget is 1 B, but chunks of one row do not fit on device 1 (position 1): minimum 84 B. Raise it"},
 		{"accumulators", budgeted(direct(100, 0), 1024, 1, 5247, false), 5248, 0,
 			"chunked: accum_dfr_direct: MemoryBudget is 5247 B, but the accumulators do not fit on device 0 (position 0): " +
 				"minimum 5248 B. Raise it, or use a grid of fewer cells"},
@@ -129,6 +131,16 @@ func TestChunkedChunkErrors(t *testing.T) {
 	var e *chunked.ChunkError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, chunked.ChunkError{Operation: "intersect_full", Device: 5, Rows: 7, Resident: 3, Bytes: 1596, Budget: 1595, Largest: 6}, *e)
+
+	// The master holds 3 chunks of 76 B a row, a remote 3 of 84 B with what it copies back: its 252 B a row decide.
+	in = budgeted(perRay(80, 4, 76), 33, 2, 1511, true)
+	in.Options.ChunkRays = 7
+	_, err = chunked.BuildPlan(in)
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, []int64{1, 5}, []int64{int64(e.Position), e.Largest}, "%v", err)
+	in.Options.ChunkRays = e.Largest
+	_, err = chunked.BuildPlan(in)
+	require.NoError(t, err, "the largest fits")
 }
 
 // A tape that is returned is that of the whole batch. Under a budget it is

@@ -119,34 +119,42 @@ func refusal(in chunked.Input, err error) error {
 		size = min(size, in.Options.ChunkRays)
 	}
 	budget := big.NewInt(in.Options.MemoryBudget)
+	above := func(rows int64) (devices []int) { // that lack memory for chunks of so many rows
+		for k := range shards {
+			if (k == 0 || shards[k].Len() > 0) && model(in, shards, k).bytes(rows).Cmp(budget) > 0 {
+				devices = append(devices, k)
+			}
+		}
+		return devices
+	}
+	most, least := 0, new(big.Int)
 	for k := range shards {
-		if k > 0 && shards[k].Len() == 0 {
-			continue
-		}
-		m := model(in, shards, k)
-		if least := m.bytes(min(1, in.Rows)); least.Cmp(budget) > 0 || !least.IsInt64() {
-			var e *chunked.BudgetError
-			if !errors.As(err, &e) || e.Position != k || e.Device != in.Devices[k] || e.Minimum != narrow(least) {
-				return fmt.Errorf("device %d needs %d B: %w", k, least, err)
+		if k == 0 || shards[k].Len() > 0 {
+			if n := model(in, shards, k).bytes(min(1, in.Rows)); n.Cmp(least) > 0 {
+				most, least = k, n
 			}
-			return nil
 		}
-		if needed := m.bytes(size); needed.Cmp(budget) > 0 && in.Options.ChunkRays > 0 {
-			var e *chunked.ChunkError
-			if !errors.As(err, &e) || e.Position != k || e.Device != in.Devices[k] || e.Bytes != narrow(needed) ||
-				m.bytes(e.Largest).Cmp(budget) > 0 || m.bytes(e.Largest+1).Cmp(budget) <= 0 {
-				return fmt.Errorf("device %d needs %d B: %w", k, needed, err)
-			}
-			return nil
+	}
+	if least.Cmp(budget) > 0 || !least.IsInt64() {
+		var e *chunked.BudgetError
+		if !errors.As(err, &e) || e.Position != most || e.Device != in.Devices[most] || e.Minimum != narrow(least) {
+			return fmt.Errorf("device %d needs most, %d B: %w", most, least, err)
 		}
+		return nil
+	}
+	if lack := above(size); len(lack) > 0 && in.Options.ChunkRays > 0 {
+		var e *chunked.ChunkError
+		if !errors.As(err, &e) || e.Device != in.Devices[e.Position] || e.Bytes != narrow(model(in, shards, e.Position).bytes(size)) ||
+			len(above(e.Largest)) > 0 || above(e.Largest + 1)[0] != e.Position {
+			return fmt.Errorf("chunks of %d rows are too large for %v: %w", size, lack, err)
+		}
+		return nil
 	}
 	// Chunks of this size and more are few enough.
 	enough := in.Rows/(chunked.MaxChunks-int64(len(shards))) + 1
 	if o := new(chunked.OptionError); errors.As(err, &o) && in.Options.MemoryBudget > 0 && in.Options.ChunkRays == 0 {
-		for k := range shards {
-			if (k == 0 || shards[k].Len() > 0) && model(in, shards, k).bytes(enough).Cmp(budget) > 0 {
-				return nil
-			}
+		if len(above(enough)) > 0 {
+			return nil
 		}
 	}
 	var e *chunked.TapeError

@@ -115,43 +115,53 @@ func (in *Input) fit(p *Plan) (int64, error) {
 	if in.Options.MemoryBudget == 0 {
 		return size, nil
 	}
-	for k := range p.PerDevice {
-		bound, err := in.within(p, k)
-		if err != nil {
-			return 0, err
-		}
-		switch {
-		case bound >= size:
-		case in.Options.ChunkRays > 0:
-			m := &p.PerDevice[k]
-			return 0, &ChunkError{
-				Operation: in.Op.Key, Position: k, Device: p.Devices[k], Rows: size, Resident: m.Resident,
-				Bytes: m.need(size, m.Resident), Budget: in.Options.MemoryBudget, Largest: bound,
-			}
-		default:
-			size = bound
-		}
+	if err := in.short(p); err != nil {
+		return 0, err
 	}
-	return size, nil
-}
-
-// within is the largest chunk that the budget allows on one device, and an
-// error if that is not a single row.
-func (in *Input) within(p *Plan, k int) (int64, error) {
-	m, budget := &p.PerDevice[k], in.Options.MemoryBudget
-	least := m.need(min(1, in.Rows), m.Resident)
-	if least > budget || least == math.MaxInt64 {
-		return 0, in.short(p, k, least)
+	k, bound := in.tightest(p)
+	if bound >= size {
+		return size, nil
 	}
-	bound := m.bound(budget)
-	if bound < math.MaxInt64 {
-		m.Bound = bound
+	if in.Options.ChunkRays > 0 {
+		m := &p.PerDevice[k]
+		return 0, &ChunkError{
+			Operation: in.Op.Key, Position: k, Device: p.Devices[k], Rows: size, Resident: m.Resident,
+			Bytes: m.need(size, m.Resident), Budget: in.Options.MemoryBudget, Largest: bound,
+		}
 	}
 	return bound, nil
 }
 
-// short is the error for a budget below what one device needs at least.
-func (in *Input) short(p *Plan, k int, least int64) error {
+// tightest is the device that allows the smallest chunks within the budget, the first of them, and
+// these.
+func (in *Input) tightest(p *Plan) (k int, least int64) {
+	least = math.MaxInt64
+	for i := range p.PerDevice {
+		m := &p.PerDevice[i]
+		bound := m.bound(in.Options.MemoryBudget)
+		if bound < math.MaxInt64 {
+			m.Bound = bound
+		}
+		if bound < least {
+			k, least = i, bound
+		}
+	}
+	return k, least
+}
+
+// short is the error for a budget below what a device needs at least, of the one that needs most:
+// with its minimum, all have enough.
+func (in *Input) short(p *Plan) error {
+	k, least := 0, int64(-1)
+	for i := range p.PerDevice {
+		m := &p.PerDevice[i]
+		if n := m.need(min(1, in.Rows), m.Resident); n > least {
+			k, least = i, n
+		}
+	}
+	if least <= in.Options.MemoryBudget && least != math.MaxInt64 {
+		return nil
+	}
 	e := &BudgetError{
 		Operation: in.Op.Key, Position: k, Device: p.Devices[k], Budget: in.Options.MemoryBudget, Minimum: least,
 		Part: "chunks of one row do not fit", Advice: "Raise it",
