@@ -81,10 +81,10 @@ func ask[R any](ctx context.Context, s *Scene, o operation, opts []scene.CallOpt
 
 // deliver runs a streamed call.
 func (s *Scene) deliver(ctx context.Context, call *scene.Call, op chunked.Op, to *consumer, info *CallInfo) (err error) {
+	defer func() { to.ended(err) }()
 	if err := to.check(call); err != nil {
 		return err
 	}
-	defer func() { to.ended(err) }()
 	in := s.planInput(op, call.Rows)
 	in.Hook = true
 	plan, err := s.plans.build(&in)

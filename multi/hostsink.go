@@ -201,10 +201,9 @@ func (b *hostBuffer) settle(ctx context.Context) error {
 	return nil
 }
 
-// Finish waits for the last chunks. The columns are complete when it returns nil. When the
-// call has failed it returns the error of the call; ErrNotStreamed when none has got so far as
-// to stream since Offload, such as one that was refused; and ErrSinkClosed after a Close that
-// came first.
+// Finish waits for the last chunks. The columns are complete when it returns nil. When the call
+// has failed it returns the error of the call; ErrNotStreamed when none has come to stream since
+// Offload; and ErrSinkClosed after a Close that came first.
 func (h *HostSink[R]) Finish(ctx context.Context) error {
 	if h.missing != nil {
 		return h.missing

@@ -100,7 +100,7 @@ func TestMultiSceneStreamingHostSinkRefusals(t *testing.T) {
 		_, err = s.Intersect(bg, s.rays, scene.All, h.Offload())
 		require.ErrorContains(t, err, want)
 		require.ErrorAs(t, err, new(*scene.ArgumentError))
-		require.ErrorIs(t, h.Finish(bg), ErrNotStreamed)
+		require.Equal(t, err, h.Finish(bg))
 		require.Zero(t, trace.Total())
 	}
 	refused(s.Scene, 32, "rows: was 32, the call has 33")
@@ -119,6 +119,8 @@ func TestMultiSceneStreamingHostSinkRefusals(t *testing.T) {
 	_, err = s.Intersect(bg, s.rays, scene.All, h.Offload())
 	require.Equal(t, ErrSinkClosed, err)
 	require.ErrorIs(t, err, cuda.ErrClosed)
+	require.Equal(t, ErrSinkClosed, h.Finish(bg))
+	require.Nil(t, h.Floats("T"), "of the call before")
 	require.Zero(t, trace.Total())
 
 	unfinished, err := NewHostSink[*scene.Hits](s.Scene, 33)

@@ -52,7 +52,7 @@ type consumer struct {
 	accepts func(scene.Reusable) bool
 	begin   func(*scene.Call) error // refuses a call before anything is enqueued; nil: none
 	consume func(ctx context.Context, rows chunked.Range, part *scene.Call) error
-	end     func(error)  // hears what has become of a call that began; may be nil
+	end     func(error)  // hears what has become of a call; may be nil
 	reader  *cuda.Stream // of the master, where the consumer reads; nil: the caller's
 }
 
