@@ -17,16 +17,13 @@ func mix(z uint64) uint64 {
 	return z
 }
 
-// Draw returns element i of a stream of a seed: 64 uniformly distributed bits that depend on the three arguments alone.
-func Draw(seed, stream, i uint64) uint64 { return NewStream(seed, stream).Draw(i) }
-
 // Stream is one stream of a seed, reduced to the state from which any of its elements follows.
 type Stream uint64
 
 // NewStream returns the given stream of a seed.
 func NewStream(seed, stream uint64) Stream { return Stream(mix(seed + golden*(stream+1))) }
 
-// Draw returns element i of the stream.
+// Draw returns element i of the stream: 64 uniformly distributed bits that depend on the seed, the stream and i alone.
 func (s Stream) Draw(i uint64) uint64 { return mix(uint64(s) + golden*(i+1)) }
 
 // Unit returns element i of the stream as a value in [0, 1).

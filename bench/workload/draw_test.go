@@ -16,13 +16,13 @@ func TestDrawKnownValues(t *testing.T) {
 		{20260727, 1, 7, 0xf05ade16e2f0c30b},
 		{20260728, 0, 0, 0x4f552ebc439e9134},
 	} {
-		require.Equalf(t, c.want, Draw(c.seed, c.stream, c.i), "draw(%d, %d, %d)", c.seed, c.stream, c.i)
+		require.Equalf(t, c.want, NewStream(c.seed, c.stream).Draw(c.i), "draw(%d, %d, %d)", c.seed, c.stream, c.i)
 	}
 }
 
 func TestUnitKnownValues(t *testing.T) {
-	require.Equal(t, float32(0.5257653), Unit(Draw(20260727, 0, 0)))
-	require.Equal(t, float32(0.22399294), Unit(Draw(20260727, 0, 1)))
+	require.Equal(t, float32(0.5257653), NewStream(20260727, 0).Unit(0))
+	require.Equal(t, float32(0.22399294), NewStream(20260727, 0).Unit(1))
 	require.Zero(t, Unit(1<<40-1), "the 40 low bits do not count")
 	require.Equal(t, math.Nextafter32(1, 0), Unit(math.MaxUint64), "the largest value is the float32 below 1")
 }
