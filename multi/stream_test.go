@@ -243,6 +243,34 @@ func TestMultiSceneStreamingReentrance(t *testing.T) {
 	s.requireHealthy(t, "after all")
 }
 
+// Somebody with the context of a consumer that has returned is not the one of another call: he waits
+// for his turn.
+func TestMultiSceneStreamingOldContext(t *testing.T) {
+	s := newStreaming(t, 2, 0)
+	ask := func(ctx context.Context, f func(inside context.Context)) error {
+		_, err := s.Intersect(ctx, s.rays, scene.All, Offload(func(inside context.Context, start int64, _ offload.Chunk[*scene.Hits]) error {
+			if start == 0 {
+				f(inside)
+			}
+			return nil
+		}))
+		return err
+	}
+	var old context.Context
+	require.NoError(t, ask(bg, func(inside context.Context) { old = inside }))
+	later := make(chan error, 1)
+	require.NoError(t, ask(bg, func(context.Context) {
+		go func() { later <- ask(old, func(context.Context) {}) }()
+		for waits := false; !waits; time.Sleep(time.Millisecond) {
+			require.Empty(t, later, "it has been refused")
+			s.turn.mu.Lock()
+			waits = len(s.turn.queue) > 0
+			s.turn.mu.Unlock()
+		}
+	}))
+	require.NoError(t, <-later)
+}
+
 // A detached chunk outlives its slot.
 func TestMultiSceneStreamingDetach(t *testing.T) {
 	s := newStreaming(t, 2, 7)

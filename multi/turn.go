@@ -25,12 +25,13 @@ type turn struct {
 	end   func()          // done, as a value that is made once
 
 	lent atomic.Int64 // goroutine that runs the consumer of the call; 0: none does
+	over atomic.Int64 // turns that have ended: the number of the one that is taken
 }
 
 // take waits for the caller's turn and returns the function that ends it. It allocates
 // nothing when nobody else has the turn.
 func (t *turn) take(ctx context.Context) (done func(), err error) {
-	if g := t.lent.Load(); g != 0 && (ctx.Value(t) != nil || g == goroutine()) {
+	if t.inside(ctx) {
 		return nil, ErrReentrant // it would wait for itself
 	}
 	t.mu.Lock()
@@ -63,10 +64,17 @@ func (t *turn) take(ctx context.Context) (done func(), err error) {
 	return nil, context.Cause(ctx)
 }
 
+// inside reports whether the caller is the consumer of the call that has the turn.
+func (t *turn) inside(ctx context.Context) bool {
+	g := t.lent.Load()
+	return g != 0 && (ctx.Value(t) == t.over.Load() || g == goroutine())
+}
+
 // done passes the turn on.
 func (t *turn) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.over.Add(1)
 	if len(t.queue) == 0 {
 		t.taken = false
 		return
@@ -76,10 +84,10 @@ func (t *turn) done() {
 }
 
 // lend marks what runs until leave, on this goroutine and under the context, as the
-// consumer of the call that has the turn.
+// consumer of the call that has the turn. The context may outlive the call, whose number it has.
 func (t *turn) lend(ctx context.Context) (inside context.Context, leave func()) {
 	t.lent.Store(goroutine())
-	return context.WithValue(ctx, t, true), func() { t.lent.Store(0) }
+	return context.WithValue(ctx, t, t.over.Load()), func() { t.lent.Store(0) }
 }
 
 // goroutine is the number of the calling goroutine. The runtime tells it in stack traces
