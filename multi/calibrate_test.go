@@ -17,6 +17,7 @@ import (
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/cuda/emu"
+	"github.com/raymux/raymux/offload"
 	"github.com/raymux/raymux/ptx"
 	"github.com/raymux/raymux/scene"
 )
@@ -446,6 +447,66 @@ func TestMultiResilienceCloseDuringCalibration(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
+// What is to close the set and is refused leaves calibrations alone: those to come, the one that is
+// running, and one that waits for the turn of the caller.
+func TestMultiResilienceRefusedCloseKeepsCalibrations(t *testing.T) {
+	s := calibrated(t, 2, Options{})
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	at := func(begin func()) error { // calibrates, after the first sample has begun
+		n := 0
+		_, err := s.calibrate(bg, Probe{Rays: 5, NoLadder: true}, meter{sample: func(_ point, run func() error) (time.Duration, error) {
+			if n++; n == 1 {
+				begin()
+			}
+			return msec, run()
+		}})
+		return err
+	}
+	rays, free := randomBatch(rand.New(rand.NewPCG(1, 15)), 9).rays(t, s.Stream())
+	defer free()
+	inConsumer := func(f func(inside context.Context)) {
+		_, err := s.Intersect(bg, rays, scene.All, Offload(func(inside context.Context, _ int64, _ offload.Chunk[*scene.Hits]) error {
+			f(inside)
+			return nil
+		}))
+		require.NoError(t, err)
+	}
+	refused := func(ctx context.Context, want error) {
+		got := make(chan error, 1)
+		go func() {
+			_, err := s.RebuildWithout(ctx, 1)
+			got <- err
+		}()
+		select {
+		case err := <-got:
+			require.ErrorIs(t, err, want)
+		case <-time.After(time.Minute):
+			require.Fail(t, "RebuildWithout hangs", "instead of %v", want)
+		}
+	}
+
+	inConsumer(func(inside context.Context) {
+		refused(inside, ErrReentrant)
+		refused(ended, context.Canceled) // of somebody who has to wait for the turn
+		require.ErrorIs(t, s.Close(), ErrReentrant)
+	})
+	require.NoError(t, at(func() { refused(ended, context.Canceled) }))
+
+	measured := make(chan error, 1)
+	inConsumer(func(inside context.Context) {
+		go func() { measured <- at(func() {}) }()
+		for begun := false; !begun; time.Sleep(time.Millisecond) { // and waits for the turn
+			s.split.mu.Lock()
+			begun = s.split.running != nil
+			s.split.mu.Unlock()
+		}
+		refused(inside, ErrReentrant)
+		require.ErrorIs(t, s.Close(), ErrReentrant)
+	})
+	require.NoError(t, <-measured)
+}
+
 // By the clock, on devices whose speed means nothing: the parts fit together.
 func TestMultiSceneCalibrationByTheClock(t *testing.T) {
 	s := calibrated(t, 2, Options{})
@@ -510,6 +571,28 @@ func TestMultiSceneCalibrationRecord(t *testing.T) {
 	for _, bad := range []string{"", "{", "[]", `{"unknown": 1}`, string(text) + "{}", string(text) + "}", string(text) + "]"} {
 		_, err := ImportCalibration([]byte(bad))
 		require.ErrorIs(t, err, ErrCalibration, fmt.Sprintf("%.40q", bad))
+	}
+	require.ErrorIs(t, three.RestoreCalibration(nil), ErrCalibration)
+}
+
+// A record without pairs, such as one that nobody has filled, knows no gain and says so.
+func TestCalibrationWithoutPairs(t *testing.T) {
+	c := &Calibration{Operation: OpVisible, Rows: 7}
+	for _, gain := range func() [3]float64 { a, b, c := c.Gain(); return [3]float64{a, b, c} }() {
+		require.True(t, math.IsNaN(gain))
+	}
+	require.Equal(t, "calibration of visible, 7 rows,  probe\n  no pairs: nothing was decided\n", c.Describe())
+}
+
+// The options of a set are its own: what their giver writes to them later changes nothing.
+func TestMultiPolicyOptionsAreCopied(t *testing.T) {
+	base, own := []float64{1, 2}, map[string][]float64{"visible": {1, 3}}
+	s := calibrated(t, 2, Options{Options: chunked.Options{Weights: base, OperationWeights: own}})
+	base[1], own["visible"][1], own["intersect"] = 5, 6, []float64{1, 7}
+	for key, want := range map[string]float64{"visible": 3, "intersect_full": 2} {
+		w, err := s.DeviceWeightsFor(key)
+		require.NoError(t, err)
+		require.Equal(t, []float64{1, want}, w, key)
 	}
 }
 

@@ -1,6 +1,7 @@
 package multi
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,9 +17,8 @@ type splits struct {
 	latest     []float64            // the one chosen last
 	rows       map[string]int64     // of the last call, by operation key
 	trial      *trial               // of a running calibration
-	running    bool                 // a calibration is
-	ended      sync.Cond            // running has become false
-	closing    bool                 // no calibration may begin
+	running    chan struct{}        // closed when the calibration that is running ends; nil: none is
+	closings   int                  // calls that close the scene or wait to: no calibration may begin
 }
 
 // trial is what a running calibration imposes on the calls of its operation.
@@ -81,36 +81,51 @@ func (x *splits) claim() (done func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
-	case x.closing:
+	case x.closings > 0:
 		return nil, ErrClosed
-	case x.running:
+	case x.running != nil:
 		return nil, ErrCalibrating
 	}
-	x.running = true
+	x.running = make(chan struct{})
 	return func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.running, x.trial = false, nil
-		x.ended.Broadcast()
+		close(x.running)
+		x.running, x.trial = nil, nil
 	}, nil
 }
 
 // end lets a running calibration stop at its next sample, waits for that, and allows no
-// other one.
-func (x *splits) end() {
+// other one until as many calls of resume.
+func (x *splits) end(ctx context.Context) error {
+	x.mu.Lock()
+	x.closings++
+	running := x.running
+	x.mu.Unlock()
+	if running == nil {
+		return nil
+	}
+	select {
+	case <-running:
+		return nil
+	case <-ctx.Done():
+		x.resume()
+		return context.Cause(ctx)
+	}
+}
+
+// resume takes a call of end back.
+func (x *splits) resume() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.closing = true
-	for x.running {
-		x.ended.Wait()
-	}
+	x.closings--
 }
 
 // impose sets the split of the coming calls of a running calibration.
 func (x *splits) impose(t *trial, weights []float64) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closing {
+	if x.closings > 0 {
 		return ErrClosed
 	}
 	t.weights = weights
@@ -175,6 +190,9 @@ func (s *Scene) DeviceWeightsFor(key string) ([]float64, error) {
 // as if it had just been measured. The set must have as many devices as the record, of
 // the same products; ordinals may differ. Errors: ErrCalibration.
 func (s *Scene) RestoreCalibration(c *Calibration) error {
+	if c == nil {
+		return fmt.Errorf("%w: it is nil", ErrCalibration)
+	}
 	if err := c.check(); err != nil {
 		return err
 	}

@@ -78,9 +78,13 @@ func (c *Calibration) Contended() bool {
 }
 
 // Gain is the median gain of the candidate over the master alone and its interval, as
-// parts of 1: 0.61 is a batch that takes 1/1.61 of the time.
+// parts of 1: 0.61 is a batch that takes 1/1.61 of the time. They are NaN of a record without
+// pairs.
 func (c *Calibration) Gain() (median, low, high float64) {
 	d := differences(c.Pairs)
+	if len(d) == 0 {
+		return math.NaN(), math.NaN(), math.NaN()
+	}
 	slices.Sort(d)
 	m := (d[(len(d)-1)/2] + d[len(d)/2]) / 2
 	return math.Expm1(m), math.Expm1(c.Interval.Low), math.Expm1(c.Interval.High)
@@ -129,6 +133,10 @@ func (c *Calibration) Describe() string {
 	}
 	if c.Model != nil {
 		fmt.Fprintf(&b, "  model  %s\n", c.Model)
+	}
+	if len(c.Pairs) == 0 {
+		b.WriteString("  no pairs: nothing was decided\n")
+		return b.String()
 	}
 	gain, low, high := c.Gain()
 	fmt.Fprintf(&b, "  gain %+.1f%% [%+.1f%%, %+.1f%%], %s: weights %.4g; %d pairs, interval of %.1f %%\n",

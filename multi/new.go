@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,8 +56,8 @@ func create(drv *cuda.Driver, devices []int, opts Options, words int) (s *Scene,
 	if err := checkSame(drv, devices, &opts); err != nil {
 		return nil, err
 	}
+	opts.Options = owned(opts.Options)
 	s = &Scene{drv: drv, devices: slices.Clone(devices), opts: opts}
-	s.split.ended.L = &s.split.mu
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -88,6 +89,16 @@ func create(drv *cuda.Driver, devices []int, opts Options, words int) (s *Scene,
 	}
 	s.atomics = !slices.ContainsFunc(s.links, func(l Link) bool { return l.To == devices[0] && !(l.Atomics && l.OK()) })
 	return s, s.open()
+}
+
+// owned is a copy of options that their giver does not share.
+func owned(o chunked.Options) chunked.Options {
+	o.Weights = slices.Clone(o.Weights)
+	o.OperationWeights = maps.Clone(o.OperationWeights)
+	for key, w := range o.OperationWeights {
+		o.OperationWeights[key] = slices.Clone(w)
+	}
+	return o
 }
 
 // checkDevices validates the list before any context exists.
@@ -200,8 +211,7 @@ func (s *Scene) Close() error {
 	if s == nil {
 		return nil
 	}
-	s.split.end()
-	done, err := s.turn.take(context.Background())
+	done, err := s.beginClosing(context.Background())
 	if err != nil {
 		return err
 	}
@@ -210,6 +220,28 @@ func (s *Scene) Close() error {
 		s.closeErr = s.release()
 	}
 	return s.closeErr
+}
+
+// beginClosing takes the turn for a call that closes the set, after the sample of a running
+// calibration. One that is refused, or that leaves the set open, has ended no other than that.
+func (s *Scene) beginClosing(ctx context.Context) (done func(), err error) {
+	if s.turn.inside(ctx) {
+		return nil, ErrReentrant // for whose turn the calibration may be waiting
+	}
+	if err := s.split.end(ctx); err != nil {
+		return nil, err
+	}
+	end, err := s.turn.take(ctx)
+	if err != nil {
+		s.split.resume()
+		return nil, err
+	}
+	return func() {
+		if !s.closed.Load() {
+			s.split.resume()
+		}
+		end()
+	}, nil
 }
 
 // release frees what exists, last first. The lists stay, for methods that read them.

@@ -25,12 +25,14 @@ func (s *Scene) RebuildWithout(ctx context.Context, k int) (*Scene, error) {
 	if k < 1 || k >= len(s.devices) {
 		return nil, fmt.Errorf("%w: RebuildWithout(%d): the remotes of this set are at positions 1 to %d", ErrDeviceList, k, len(s.devices)-1)
 	}
-	s.split.end()
-	done, err := s.begin(ctx)
+	done, err := s.beginClosing(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
 	if err := s.master().ctx.Lost(); err != nil {
 		return nil, s.master().fail("leaving a device out", err)
 	}
@@ -45,7 +47,6 @@ func (s *Scene) RebuildWithout(ctx context.Context, k int) (*Scene, error) {
 		ctxs: without(s.ctxs, k), replicas: without(s.replicas, k),
 		links: slices.DeleteFunc(slices.Clone(s.links), func(l Link) bool { return l.From == ordinal || l.To == ordinal }),
 	}
-	out.split.ended.L = &out.split.mu
 	out.opts.Options = optionsWithout(s.opts.Options, k)
 	for p, r := range out.replicas {
 		r.position = p
