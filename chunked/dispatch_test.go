@@ -9,11 +9,11 @@ import (
 
 func TestChunkedFloors(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		op       chunked.Op
-		min      int64
-		want     int64
-		perLanes bool
+		name      string
+		op        chunked.Op
+		min       int64
+		transport chunked.Transport
+		want      int64
 	}{
 		{name: "Intersect", op: intersect(), want: 262144},
 		{name: "Intersect, TMax and Active", op: perRay(29, 4, 76), want: 308956},
@@ -32,10 +32,14 @@ func TestChunkedFloors(t *testing.T) {
 		{name: "disabled for wide rows", op: perRay(1<<20, 0, 4), min: 1, want: 1},
 		{name: "lanes", op: direct(1000*1000, 0), want: 262144},
 		{name: "rays of a grid", op: reflections(1000 * 1000), want: 2690716},
+		{name: "rays of a grid over a direct link", op: reflections(1000 * 1000), transport: chunked.Direct, want: 405002}, // 4 MB
 	} {
 		in := input(c.op, 100*max(c.op.Block, 1), 2)
 		if c.min == 0 {
 			c.min = 262144
+		}
+		if c.transport != chunked.Auto {
+			in.Transport = c.transport
 		}
 		in.Options.MinRaysPerDevice, in.Options.MinLanesPerDevice = c.min, c.min
 		require.Equal(t, c.want, plan(t, in).Floor.Rows, c.name)
@@ -71,9 +75,9 @@ func TestChunkedDispatch(t *testing.T) {
 		{"no overlap is needed where nothing is copied", intersect(), 100, 2, using(chunked.Direct, true), "direct", []chunked.Range{{0, 50}, {50, 100}}, "remote shard 1 has 50 rows >= floor 1"},
 		{"too few lanes", direct64, 64, 2, floor(128), "master", []chunked.Range{{0, 64}, {}}, "remote shard 1 has 32 lanes < floor 128 (MinLanesPerDevice)"},
 		{"all lanes to the master", direct64, 64, 2, floor(1, 1, 0), "master", []chunked.Range{{0, 64}, {}}, "the weights give no lanes to a remote device"},
-		{"too few rays of a grid", reflections(1), 2000, 2, floor(0), "master", []chunked.Range{{0, 2000}, {}}, "remote shard 1 has 1000 rows < floor 262147 (MinLanesPerDevice)"},
+		{"too few rays of a grid", reflections(1), 2000, 2, floor(0), "master", []chunked.Range{{0, 2000}, {}}, "remote shard 1 has 1000 rows < floor 262145 (MinLanesPerDevice)"},
 		{"enough lanes", direct64, 64, 2, floor(32), "lane-sharded", []chunked.Range{{0, 32}, {32, 64}}, "remote shard 1 has 32 lanes >= floor 32"},
-		{"rays of a small grid", reflections(1), 1 << 20, 2, floor(0), "lane-sharded", []chunked.Range{{0, 1 << 19}, {1 << 19, 1 << 20}}, "remote shard 1 has 524288 rows >= floor 262147"},
+		{"rays of a small grid", reflections(1), 1 << 20, 2, floor(0), "lane-sharded", []chunked.Range{{0, 1 << 19}, {1 << 19, 1 << 20}}, "remote shard 1 has 524288 rows >= floor 262145"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := input(c.op, c.rows, c.devices)

@@ -50,7 +50,7 @@ func (o Op) floorOption() string {
 	return "MinRaysPerDevice"
 }
 
-// laneFloor counts an accumulator that is returned for rays as so many rows of
+// laneFloor counts what is always returned of an accumulator for rays as so many rows of
 // an intersection more. Lanes read no rows of their own: their floor is as given,
 // by the options or else by the operation, of whose lanes some are a hundred times
 // as much work as others.
@@ -66,7 +66,11 @@ func (in *Input) laneFloor() int64 {
 		return 1
 	}
 	if in.Op.In > 0 {
-		f = add(f, ceilDiv(in.Op.Grid.Accumulator, floorWidth))
+		sent := in.Op.Grid.Accumulator
+		if least := in.Op.Grid.Least; least > 0 && in.Transport == Direct {
+			sent = least
+		}
+		f = add(f, ceilDiv(sent, floorWidth))
 	}
 	return f
 }

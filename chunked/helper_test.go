@@ -45,7 +45,7 @@ func direct(cells, replicated int64) chunked.Op {
 // reflections is AccumulateReflections onto a grid.
 func reflections(cells int64) chunked.Op {
 	return chunked.Op{Key: "accumulate_reflections", Family: "accumulate_reflections", Class: chunked.GridReduce, In: 24,
-		Grid: chunked.Grid{Accumulator: 68*cells + 8, ReadOut: 28 * cells}}
+		Grid: chunked.Grid{Accumulator: 68*cells + 8, Least: 4*cells + 8, ReadOut: 28 * cells}}
 }
 
 // paths is TraceDfrPaths for so many pairs of a receiver and a state.

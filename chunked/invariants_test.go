@@ -87,7 +87,11 @@ func reference(in chunked.Input) *big.Int {
 			up(f.Mul(f, width))
 		}
 	case in.Op.In > 0:
-		f.Add(f, up(big.NewInt(in.Op.Grid.Accumulator)))
+		sent := big.NewInt(in.Op.Grid.Accumulator)
+		if in.Op.Grid.Least > 0 && in.Transport == chunked.Direct {
+			sent.SetInt64(in.Op.Grid.Least)
+		}
+		f.Add(f, up(sent))
 	}
 	return f
 }

@@ -72,6 +72,7 @@ type Op struct {
 // rows, in bytes.
 type Grid struct {
 	Accumulator int64 `json:"accumulator"`      // one copy of the sums
+	Least       int64 `json:"least,omitempty"`  // what a direct link moves of it always, the rest only where there is something; 0 means all
 	Copies      int64 `json:"copies,omitempty"` // of the sums on each device, the one that is sent included; 0 means 1
 	Copy        int64 `json:"copy,omitempty"`   // each of the others
 	ReadOut     int64 `json:"read_out"`         // the finished grid, on the master
@@ -120,7 +121,7 @@ func (o Op) check(rows int64) error {
 	}{
 		{"In", o.In, maxBytes}, {"Wire", o.Wire, maxBytes}, {"Record", o.Record, maxBytes}, {"Scratch", o.Scratch, maxBytes},
 		{"TapeBits", o.TapeBits, maxBytes}, {"Block", o.Block, MaxRows}, {"MinLanes", o.MinLanes, MaxRows}, {"Grid.Accumulator", o.Grid.Accumulator, maxBytes},
-		{"Grid.Copies", o.Grid.Copies, maxCopies}, {"Grid.Copy", o.Grid.Copy, maxBytes},
+		{"Grid.Least", o.Grid.Least, o.Grid.Accumulator}, {"Grid.Copies", o.Grid.Copies, maxCopies}, {"Grid.Copy", o.Grid.Copy, maxBytes},
 		{"Grid.Cut", o.Grid.Cut, maxBytes}, {"Grid.Cuts", o.Grid.Cuts, maxCopies}, {"Grid.ReadOut", o.Grid.ReadOut, maxBytes},
 		{"Grid.Events", o.Grid.Events, maxBytes}, {"Grid.Replicated", o.Grid.Replicated, maxBytes},
 	} {

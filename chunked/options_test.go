@@ -68,6 +68,8 @@ func TestChunkedInputErrors(t *testing.T) {
 		"unknown transport":     {"Transport", func(in *chunked.Input) { in.Transport = 9 }},
 		"unknown class":         {"Op.Class", func(in *chunked.Input) { in.Op.Class = 9 }},
 		"negative bytes":        {"Op.Wire", func(in *chunked.Input) { in.Op.Wire = -1 }},
+		"less than nothing":     {"Op.Grid.Least", func(in *chunked.Input) { in.Op = reflections(1); in.Op.Grid.Least = -1 }},
+		"more than everything":  {"Op.Grid.Least", func(in *chunked.Input) { in.Op = reflections(1); in.Op.Grid.Least = 77 }},
 		"negative grid":         {"Op.Grid.ReadOut", func(in *chunked.Input) { in.Op = direct(1, 0); in.Op.Grid.ReadOut = -1 }},
 		"cuts in rows":          {"Op.Grid.Cut", func(in *chunked.Input) { in.Op = direct(1, 0); in.Op.Grid.Cut = 1 }},
 		"too many cuts":         {"Op.Grid.Cuts", func(in *chunked.Input) { in.Op = direct(1, 0); in.Op.Grid.Cuts = 1<<20 + 1 }},

@@ -28,8 +28,9 @@ type CallInfo struct {
 	// what remotes read, those that all rows share once per remote with rows; back the winners
 	// of remote rows, or of accumulations one accumulator for each remote with lanes. Less moves
 	// where the master has filled the rows before (TraceDfrPaths with the Direct transport: rows
-	// without a path send one byte), and another number where remotes add to sums on the master
-	// (AccumDfrDirect of few cells): some words for every warp.
+	// without a path send one byte) or reads sums itself (AccumulateReflections with the Direct
+	// transport: of cells without contributions four bytes), and another number where remotes add
+	// to sums on the master (AccumDfrDirect of few cells): some words for every warp.
 	FromMaster, ToMaster int64
 	// HighWater is the bytes that the call held on each device at the same time, by
 	// position. Columns start at multiples of 256 bytes, so that it exceeds the

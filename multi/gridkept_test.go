@@ -99,6 +99,45 @@ func TestMultiGridDriverCalls(t *testing.T) {
 	}
 }
 
+// Rays cost the same, and the caller's stream an edge to each remote and the fill of counters: the
+// launch that reads the result sums accumulators of any size.
+func TestMultiReflectionsDriverCalls(t *testing.T) {
+	for _, devices := range []int{2, 3} {
+		n := int64(devices)
+		rig, trace := traced(t, devices)
+		s, tables := keptSet(t, rig.Driver, ordinals(rig, devices))
+		o := upload(t, s.Stream(), make([]float32, 3*64))
+		defer func() { require.NoError(t, cuda.Free(o)) }()
+		for _, c := range []struct {
+			name  string
+			cells int32
+			want  map[string]int64
+		}{
+			{"small", 40, map[string]int64{"LaunchKernel": n + 1, "MemsetD32Async": 1, "StreamWaitEvent": 2 * (n - 1), "EventRecord": n + 1}},
+			// Accumulators are leased, set to zero and given back behind what reads them.
+			{"large", 80, map[string]int64{"LaunchKernel": n + 1, "MemsetD32Async": n + 1, "StreamWaitEvent": 3 * (n - 1), "EventRecord": 2 * n}},
+		} {
+			var r *scene.ReflGrids
+			call := func() {
+				var err error
+				r, err = s.AccumulateReflections(bg, scene.Rays{O: o, D: o}, cellsOf(c.cells), scene.ReflGridOptions{
+					Wavelength: 1, SolidAnglePerRay: .1, MaxBounces: 1, Materials: tables.materials, TxPosition: o,
+				}, scene.Into(r))
+				require.NoError(t, err)
+			}
+			call()
+			call() // the first one makes what is missing
+			trace.Reset()
+			call()
+			counts := trace.Counts()
+			delete(counts, "CtxGetCurrent") // as for other accumulations
+			delete(counts, "CtxSetCurrent")
+			require.Equal(t, c.want, counts, "%s, %d devices", c.name, devices)
+			require.NoError(t, r.Close())
+		}
+	}
+}
+
 // Calls follow each other on several streams of the caller, in pieces of what devices keep.
 // Whoever uses a piece again is behind the launches that used it before, and a remote waits for
 // nothing as long as there are others, also after a call that failed. Where all add to the

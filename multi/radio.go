@@ -20,10 +20,12 @@ const (
 // remote counts the events of its rays, and the master finds them once more.
 //
 // It runs on the master alone when a remote would get fewer rays than
-// Options.MinLanesPerDevice, by default 262144, and one for every 28 bytes of the
-// accumulator. All else is as
-// for AccumDfrDirect, with 68 bytes per cell, and with the Copy and Host transports copies
-// of the rays and of one byte per ray for wedge events.
+// Options.MinLanesPerDevice, by default 262144, and one for every 28 bytes that always come
+// back: 4 per cell over a direct link, else all. Sums have 68 bytes per cell. With the Direct
+// transport the launch that reads the result out sums the accumulators of up to 16 devices, and
+// reads of them the counts and the cells that have contributions. All else is as for
+// AccumDfrDirect, and with the Copy and Host transports there are copies of the rays and of one
+// byte per ray for wedge events.
 func (s *Scene) AccumulateReflections(ctx context.Context, rays scene.Rays, grid scene.Grid, opt scene.ReflGridOptions, opts ...scene.CallOption) (*scene.ReflGrids, error) {
 	describe := func() chunked.Op {
 		return AccumulateReflectionsOp(grid, 0, tableBytes(nil, opt.Materials), opt)
@@ -54,9 +56,10 @@ func directFloor(opt scene.DfrDirectOptions) int64 {
 
 // Sizes of a cell of the grids, and of a wedge event.
 const (
-	reflCellBytes = 28
-	reflSumBytes  = 68
-	wedgeBytes    = 80
+	reflCellBytes  = 28
+	reflSumBytes   = 68
+	reflCountBytes = 4 // of which the master reads those that are not zero
+	wedgeBytes     = 80
 )
 
 // gridOp describes an accumulation with so many bytes of inputs and of outputs per row.
@@ -106,7 +109,7 @@ const mostCuts = 1 << 20
 // all rays share.
 func AccumulateReflectionsOp(grid scene.Grid, rayBytes, replicated int64, opt scene.ReflGridOptions) chunked.Op {
 	cells, marks := grid.Cells(), int64(0)
-	g := chunked.Grid{Accumulator: reflSumBytes*cells + 8, ReadOut: reflCellBytes * cells, Replicated: replicated}
+	g := chunked.Grid{Accumulator: reflSumBytes*cells + 8, Least: reflCountBytes*cells + 8, ReadOut: reflCellBytes * cells, Replicated: replicated}
 	if opt.CollectWedges {
 		g.Events = wedgeBytes * int64(opt.WedgeCapacity)
 		if opt.MaxBounces > 0 {

@@ -44,11 +44,11 @@ func TestRadioPlans(t *testing.T) {
 	require.EqualValues(t, 36*100+600, p.PerDevice[0].Fixed)
 
 	rays := AccumulateReflectionsOp(grid(1000), 24, 0, scene.ReflGridOptions{})
-	p, err = plan(rays, 1<<23, 2, chunked.Options{MinLanesPerDevice: 262144})
+	p, err = plan(rays, 1<<20, 2, chunked.Options{MinLanesPerDevice: 262144})
 	require.NoError(t, err)
-	require.EqualValues(t, 2690716, p.Floor.Rows)
+	require.EqualValues(t, 405002, p.Floor.Rows)
 	require.Equal(t, chunked.KindLaneSharded, p.Kind)
-	p, err = plan(rays, 1<<22, 2, chunked.Options{MinLanesPerDevice: 262144})
+	p, err = plan(rays, 1<<19, 2, chunked.Options{MinLanesPerDevice: 262144})
 	require.NoError(t, err)
 	require.Equal(t, chunked.KindMaster, p.Kind)
 	events := AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{CollectWedges: true, WedgeCapacity: 10, MaxBounces: 1})
@@ -70,8 +70,8 @@ func TestRadioPlans(t *testing.T) {
 		{AccumDfrDirectOp(grid(10), 0, 0, scene.DfrDirectOptions{KellerSamples: 1}), 1048576 + 808}, // 4848 bytes
 		{coherent, 2097152},
 		{AccumDfrCoherentDirectOp(grid(1000), 2, 0, scene.DfrCoherentOptions{}), 2097152},
-		{rays, 262144 + 2428572}, // 68000008 bytes
-		{AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{}), 262144 + 3},
+		{rays, 262144 + 142858}, // 4000008 bytes
+		{AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{}), 262144 + 1},
 	} {
 		for rows, kind := range map[int64]chunked.Kind{2*c.floor - 2: chunked.KindMaster, 2 * c.floor: chunked.KindLaneSharded} {
 			p, err = plan(c.op, rows, 2, chunked.Options{})

@@ -45,8 +45,7 @@ type fusedQuery interface {
 	fused(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) (bool, error)
 }
 
-// collectQuery is a gridQuery that sums small accumulators in the launch that reads the
-// result.
+// collectQuery is a gridQuery that sums accumulators in the launch that reads the result.
 type collectQuery interface {
 	// collect enqueues the result from the sum of accumulators, or says that it does not.
 	collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8]) (bool, error)

@@ -99,9 +99,9 @@ type ReflGridOptions struct {
 //
 // Errors: ErrNotReady, *FailedError, *ArgumentError, *cuda.WrongDeviceError, the error of
 // ctx, and errors of the device; nothing is enqueued for all but the last. Cost: two
-// launches and three fills; one more of each for up to eight copies of the sums, where
+// launches and up to three fills; one more of each for up to eight copies of the sums, where
 // 65,536 rays or more meet cells that half of the cache holds that many times; with wedge
-// events five launches more and a fill, and the search of the rays that have some, up to
+// events five launches more and up to a fill, and the search of the rays that have some, up to
 // the capacity. A cell takes 96 bytes, its copies 68 each for the time of the call, an
 // event 80, and a ray 1 with events; no driver allocation once the pool holds them.
 func (s *Scene) AccumulateReflections(ctx context.Context, rays Rays, grid Grid, opt ReflGridOptions, opts ...CallOption) (*ReflGrids, error) {

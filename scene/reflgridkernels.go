@@ -56,14 +56,18 @@ type foldTubesParams struct {
 }
 
 type readTubesParams struct {
-	Sums        tubeSums
+	From        accumulators
+	Words       uint64
+	Counts      uint64
 	Power       uint64
 	Components  uint64
 	Total       uint64
 	Status      uint64
+	Cells       int64
 	Base        float64
 	BaseSquared float64
-	Weighted    int64
+	Weighted    uint32
+	Whole       uint32
 }
 
 type wedgeColumns struct {

@@ -287,7 +287,23 @@ func (q *reflGridQuery) readout(s *Scene, sc cuda.Scope, st *cuda.Stream) error 
 	if q.rows == 0 {
 		return q.clear(st)
 	}
-	if err := q.readGrids(s, sc, st); err != nil {
+	return q.read(s, sc, st, []cuda.Slice[uint8]{q.acc})
+}
+
+// collect sums the accumulators in the launch that reads the result, which asks other devices
+// only for the cells that have something.
+func (q *reflGridQuery) collect(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8]) (bool, error) {
+	if len(parts) > sumParts || q.rows == 0 {
+		return false, nil
+	}
+	return true, q.read(s, sc, st, parts)
+}
+
+func (q *reflGridQuery) read(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8]) error {
+	if err := cuda.Fill32(st, q.to.totals, 0); err != nil {
+		return err
+	}
+	if err := q.readGrids(s, sc, st, parts, false); err != nil {
 		return err
 	}
 	return q.readWedges(s, sc, st)
@@ -308,26 +324,26 @@ func (q *reflGridQuery) clear(st *cuda.Stream) error {
 	return firstError(cuda.Fill32(st, w.RayIndex, none), cuda.Fill32(st, w.PrimID, none), cuda.Fill32(st, w.BounceDepth, none))
 }
 
-// readGrids makes the columns of the sums.
-func (q *reflGridQuery) readGrids(s *Scene, sc cuda.Scope, st *cuda.Stream) error {
+// readGrids makes the columns of the sums of accumulators, adds to Count and Status, and stores
+// the sum as far as it was asked for. whole: words count in cells without contributions, too.
+func (q *reflGridQuery) readGrids(s *Scene, sc cuda.Scope, st *cuda.Stream, parts []cuda.Slice[uint8], whole bool) error {
 	k, err := s.reflGridKernels()
 	if err != nil {
 		return err
 	}
-	counted, err := q.to.totals.Sub(0, 2)
-	if err != nil {
-		return err
-	}
-	if err := cuda.Fill32(st, counted, 0); err != nil {
-		return err
-	}
 	base := q.opt.base(q.grid)
 	p := readTubesParams{
-		Sums: q.sums(q.acc), Power: q.to.Power.Addr(), Components: q.to.FieldXRe.Addr(),
-		Total: q.to.Count.Addr(), Status: q.to.Status.Addr(), Base: base, BaseSquared: base * base,
+		From: accumulatorsOf(parts), Power: q.to.Power.Addr(), Components: q.to.FieldXRe.Addr(),
+		Total: q.to.Count.Addr(), Status: q.to.Status.Addr(), Cells: q.grid.Cells(), Base: base, BaseSquared: base * base,
+	}
+	if own := q.sums(q.acc); (q.opt.CellCount || q.opt.KeepWords) && (len(parts) > 1 || parts[0].Addr() != own.Words) {
+		p.Words, p.Counts = q.to.Words.Addr(), own.Counts
 	}
 	if q.opt.FieldWeight == WeightArea {
 		p.Weighted = 1
 	}
-	return launchRows(sc, k.read, st, q.grid.Cells(), &p)
+	if whole {
+		p.Whole = 1
+	}
+	return launchRows(sc, k.read, st, p.Cells, &p)
 }

@@ -155,7 +155,16 @@ func (g *ReflGrids) Read() error {
 	if err := checkMemory(s, op, "ReflGrids", g.Words); err != nil {
 		return err
 	}
-	return s.enqueueRows(op, g.stream, 1, 0, 1, func(sc cuda.Scope) error { return g.query.readGrids(s, sc, g.stream) })
+	counted, err := g.totals.Sub(0, 2)
+	if err != nil {
+		return err
+	}
+	return s.enqueueRows(op, g.stream, 1, 0, 1, func(sc cuda.Scope) error {
+		if err := cuda.Fill32(g.stream, counted, 0); err != nil {
+			return err
+		}
+		return g.query.readGrids(s, sc, g.stream, []cuda.Slice[uint8]{g.query.acc}, true)
+	})
 }
 
 // Rows is the number of rays.

@@ -89,7 +89,7 @@ func (q *reflGridQuery) readWedges(s *Scene, sc cuda.Scope, st *cuda.Stream) (er
 		}
 	}
 	if !q.collects() {
-		return cuda.Fill32(st, w.Count, 0)
+		return nil
 	}
 	tiles := (q.rows + wedgeTile - 1) / wedgeTile
 	pool := s.ctx.Pool()

@@ -4,6 +4,7 @@
 
 #include "reflgrid.cuh"
 #include "wedges.cuh"
+#include "words.cuh"
 
 // Adds what legs leave, and counts events.
 struct Deposits {
@@ -74,46 +75,103 @@ extern "C" __global__ void __launch_bounds__(128) fold_tubes(const __grid_consta
 //   power = base^2 * (2^-16 w6 + 2^-52 w7),   component j = base * (2^-34 w_j)
 //
 // then rounded once. Sums that have too many contributions, or too large ones, to be sure
-// that nothing has wrapped around set STATUS_GUARD.
+// that nothing has wrapped around set STATUS_GUARD. They are those of several accumulators,
+// of which some are far: only where a count says that there is something, words are read.
 struct ReadTubesParams {
-    TubeSums sums; // one copy
+    Accumulators from; // words, counts and limits, one behind the other
+    u64* words;        // of the sum, where it is kept: null, or an accumulator, which may be
+    u32* counts;       // among those that are read; so are counts, with limits behind them
     float* power;
     float* components; // six columns
     u64* total;        // zero
     u32* status;       // zero
+    i64 cells;
     double base;
     double base_squared;
-    i64 weighted; // by area
+    u32 weighted; // by area
+    u32 whole;    // there may be something whatever the counts say
 };
 
-#define MOST_CONTRIBUTIONS 134217728u          // 2^27
+#define MOST_CONTRIBUTIONS 134217728u           // 2^27
 #define MOST_COUNTED_POWER 144115188075855872.0 // 2^57
 #define MOST_COUNTED_TERM 379625062.497         // 2^28.5
+#define READ_CELLS 128                          // of a block, one for each thread
 
-extern "C" __global__ void __launch_bounds__(128) read_tubes(const __grid_constant__ ReadTubesParams p)
+__device__ __forceinline__ const u32* counts_of(const ReadTubesParams& p, i64 part)
 {
-    __shared__ u64 counted[4];
+    return (const u32*)(p.from.at[part] + p.cells * CELL_WORDS);
+}
+
+// A maximum, so that it does not matter whether one of them has become the sum meanwhile.
+__device__ __forceinline__ u32 limit_of(const ReadTubesParams& p, i32 j)
+{
+    u32 most = 0;
+    for (i64 part = 0; part < p.from.count; part++) {
+        most = max(most, counts_of(p, part)[p.cells + j]);
+    }
+    return most;
+}
+
+extern "C" __global__ void __launch_bounds__(READ_CELLS) read_tubes(const __grid_constant__ ReadTubesParams p)
+{
+    // Lanes read what lies side by side, words of four cells at a time, and then need those of one.
+    __shared__ u64 words[READ_CELLS][CELL_WORDS + 1];
+    __shared__ u64 counted[READ_CELLS / 32];
+    const u32 lane = threadIdx.x & 31;
     const i64 cell = launch_row();
-    u64 count = 0;
+    const i64 first = (cell - lane) * CELL_WORDS + lane;
+    u64* const sum = &words[threadIdx.x - lane + lane / CELL_WORDS][lane % CELL_WORDS];
+    const u32 step = 4 * (CELL_WORDS + 1);
+    u32 n = 0;
+    for (u32 k = 0; k < CELL_WORDS; k++) {
+        sum[k * step] = 0;
+    }
+#pragma unroll 1
+    for (i64 part = 0; part < p.from.count; part++) {
+        const u32 more = cell < p.cells ? counts_of(p, part)[cell] : 0;
+        const u32 has = __ballot_sync(0xffffffff, more != 0 || (p.whole && cell < p.cells)) >> lane / CELL_WORDS;
+        const u64* const from = p.from.at[part] + first;
+        u64 word[CELL_WORDS];
+#pragma unroll
+        for (u32 k = 0; k < CELL_WORDS; k++) {
+            word[k] = has >> 4 * k & 1 ? from[32 * k] : 0;
+        }
+#pragma unroll
+        for (u32 k = 0; k < CELL_WORDS; k++) {
+            sum[k * step] += word[k];
+        }
+        n += more;
+    }
+    for (u32 k = 0; p.words && k < CELL_WORDS; k++) {
+        if (first + 32 * k < p.cells * CELL_WORDS) {
+            p.words[first + 32 * k] = sum[k * step];
+        }
+    }
+    __syncwarp();
+    u64 count = n;
     u32 status = 0;
-    if (cell < p.sums.cells) {
-        const i64* const w = (const i64*)p.sums.words + cell * CELL_WORDS;
-        const u32 n = p.sums.counts[cell];
-        count = n;
+    if (cell < p.cells) {
+        const i64* const w = (const i64*)words[threadIdx.x];
         const double power = __dadd_rn(__dmul_rn(1.0 / 65536, __ll2double_rn(w[6])),
                                        __dmul_rn(1.0 / 4503599627370496, __ll2double_rn(w[7])));
         p.power[cell] = __double2float_rn(__dmul_rn(p.base_squared, power));
         for (i32 j = 0; j < 6; j++) {
             const double c = __dmul_rn(1.0 / 17179869184, __ll2double_rn(w[j]));
-            p.components[j * p.sums.cells + cell] = __double2float_rn(__dmul_rn(p.base, c));
+            p.components[j * p.cells + cell] = __double2float_rn(__dmul_rn(p.base, c));
         }
-        const double most = __int_as_float((i32)p.sums.limits[2]);
+        if (p.counts) {
+            p.counts[cell] = n;
+        }
+        const double most = p.weighted && n > 0 ? __int_as_float((i32)limit_of(p, 2)) : 0.0f;
         if (n >= MOST_CONTRIBUTIONS || __dmul_rn((double)n, power) >= MOST_COUNTED_POWER ||
-            (p.weighted && __dmul_rn((double)n, most) >= MOST_COUNTED_TERM)) {
+            __dmul_rn((double)n, most) >= MOST_COUNTED_TERM) {
             status = STATUS_GUARD;
         }
         if (cell == 0) {
-            status |= p.sums.limits[0] * STATUS_NOT_FINITE + p.sums.limits[1] * STATUS_TOO_LARGE;
+            status |= limit_of(p, 0) * STATUS_NOT_FINITE + limit_of(p, 1) * STATUS_TOO_LARGE;
+            for (i32 j = 0; p.words && j < 3; j++) {
+                p.counts[p.cells + j] = limit_of(p, j);
+            }
         }
     }
     if (status != 0) {
@@ -122,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(128) read_tubes(const __grid_consta
     for (u32 d = 16; d > 0; d /= 2) {
         count += __shfl_down_sync(0xffffffff, count, d);
     }
-    if ((threadIdx.x & 31) == 0) {
+    if (lane == 0) {
         counted[threadIdx.x >> 5] = count;
     }
     __syncthreads();
