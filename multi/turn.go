@@ -1,12 +1,9 @@
 package multi
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 )
@@ -24,8 +21,8 @@ type turn struct {
 	queue []chan struct{} // of calls that wait, each closed when it has the turn
 	end   func()          // done, as a value that is made once
 
-	lent atomic.Int64 // goroutine that runs the consumer of the call; 0: none does
-	over atomic.Int64 // turns that have ended: the number of the one that is taken
+	lent atomic.Uintptr // goroutine that runs the consumer of the call; 0: none does
+	over atomic.Int64   // turns that have ended: the number of the one that is taken
 }
 
 // take waits for the caller's turn and returns the function that ends it. It allocates
@@ -88,14 +85,4 @@ func (t *turn) done() {
 func (t *turn) lend(ctx context.Context) (inside context.Context, leave func()) {
 	t.lent.Store(goroutine())
 	return context.WithValue(ctx, t, t.over.Load()), func() { t.lent.Store(0) }
-}
-
-// goroutine is the number of the calling goroutine. The runtime tells it in stack traces
-// only, which takes about a microsecond.
-func goroutine() int64 {
-	var b [64]byte
-	text := bytes.TrimPrefix(b[:runtime.Stack(b[:], false)], []byte("goroutine "))
-	number, _, _ := bytes.Cut(text, []byte(" "))
-	n, _ := strconv.ParseInt(string(number), 10, 64)
-	return n
 }
