@@ -34,7 +34,8 @@ type CallInfo struct {
 	FromMaster, ToMaster int64
 	// HighWater is the bytes that the call held on each device at the same time, by
 	// position. Columns start at multiples of 256 bytes, so that it exceeds the
-	// plan's estimate by less than that per column and chunk.
+	// plan's estimate by less than that per column and chunk, and by counters: as
+	// much for each of up to eight chunks.
 	HighWater []int64
 
 	rec *recorder
@@ -237,6 +238,9 @@ func (i *CallInfo) fill(call *scene.Call, plan *chunked.Plan, streamed bool, too
 	if streamed {
 		i.HighWater[0] = aligned(call.PartBytes(largest)) * int64(min(plan.RecordSlots, len(plan.Chunks)))
 	}
+	if !plan.Kind.Whole() && counted(plan, streamed, 0, counts[0]) {
+		i.HighWater[0] += counterBytes(counts[0])
+	}
 	if fetched(plan, streamed) {
 		in = nil // are read in place
 	} else if plan.Transport == chunked.Direct || plan.Kind.Whole() {
@@ -247,6 +251,9 @@ func (i *CallInfo) fill(call *scene.Call, plan *chunked.Plan, streamed bool, too
 		i.HighWater[k] = min(counts[k], chunked.RemoteSlots) * (slotBytes(in, rows) + slotBytes(out, rows))
 		if counts[k] > 0 {
 			i.HighWater[k] += alignedWhole(in)
+		}
+		if counted(plan, streamed, k, counts[k]) {
+			i.HighWater[k] += counterBytes(counts[k])
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestMultiSceneDriverCalls(t *testing.T) {
 	// each device and one finalize of each part; the context changed to the master's, to
 	// the remote's and back from both.
 	require.Equal(t, map[string]int64{
-		"EventRecord": 2, "StreamWaitEvent": 2, "LaunchKernel": 4, "CtxSetCurrent": 4, "CtxGetCurrent": 8,
+		"EventRecord": 2, "StreamWaitEvent": 2, "LaunchKernel": 4, "CtxSetCurrent": 4, "CtxGetCurrent": 1,
 	}, trace.Counts())
 	require.NoError(t, hits.Close())
 }
@@ -60,15 +60,20 @@ func TestMultiStreamDriverCalls(t *testing.T) {
 		_, err := s.Intersect(bg, rays, scene.All, hook)
 		require.NoError(t, err)
 	}
-	// The context is changed to the master's and back for the call, the other way round for
-	// each hook, to the remote's and back for each of its searches and the copy of its
-	// winners, and for taking and returning its slots. Events mark the end of every search and
-	// finalize, for the chunk and for changes of the scene, the end of every copy and hook, the
-	// entry, the three slots, and what is returned to pools.
+	// The context is changed to the master's at the start and behind every hook but the last,
+	// back before each hook, to the remote's and back for each of its searches and for clearing
+	// its counters; at the end for the edge behind what the master reads there, and for the
+	// arrays that are returned. It is asked for where one is entered, and at the master's fill.
+	//
+	// Events mark the end of every search and finalize, for the chunk and for changes of the
+	// scene; five hooks behind which a place for a result is used again, and a slot of the
+	// remote that is; the entry, the slots, the end of what the master reads, and four arrays
+	// that are returned. Waits are for the entry by the first on each stream, for the slots by
+	// those of the remote, for every search and finalize, and for each event of the second kind.
 	require.Equal(t, map[string]int64{
-		"CtxSetCurrent": 2 + 2*chunks + 2*chunks + 4, "CtxGetCurrent": 118,
-		"LaunchKernel": 2 * chunks, "MemcpyPeerAsync": chunks / 2,
-		"EventRecord": 4*chunks + chunks/2 + chunks + 1 + 3 + 2, "StreamWaitEvent": 34,
+		"CtxSetCurrent": 2*chunks + chunks + 2 + 4 + 8, "CtxGetCurrent": chunks + 2 + 2 + 4,
+		"LaunchKernel": 2 * chunks, "MemsetD32Async": 2,
+		"EventRecord": 4*chunks + 5 + 1 + 1 + 1 + 1 + 4, "StreamWaitEvent": 3 + 1 + 3 + 2*chunks + 5 + 1 + 1,
 	}, trace.Counts())
 }
 

@@ -18,17 +18,20 @@ type execution struct {
 	hook *delivery // nil: the call has a result
 	info *recorder // nil: nobody wants to know
 
-	scope   cuda.Scope // of the master, but for the time of a hook
+	scope   cuda.Scope // of the device that was needed last, but for the time of a hook
 	entered bool
 
-	in, out []scene.RowColumn // of the call, as far as it has them
-	lanes   []lane            // by position
-	apart   bool              // there are more chunks than records: winners of remotes wait in slots of theirs
-	order   []int32           // chunks by their number of retirement
-	before  []int             // by the same number: the one of the chunk whose record it takes; -1: none
-	retired int               // how many are
-	records []record          // slots of results for a hook
-	results cuda.Slice[uint8] // their memory
+	in, out  []scene.RowColumn // of the call, as far as it has them
+	lanes    []lane            // by position
+	apart    bool              // there are more chunks than records: winners of remotes wait in slots of theirs
+	fetches  bool              // where the master may access them
+	reads    bool              // and needs nothing but a look at them: it finalizes them from there
+	order    []int32           // chunks by their number of retirement
+	before   []int             // by the same number: the one of the chunk whose record it takes; -1: none
+	followed []bool            // by the same number: another chunk takes its record
+	retired  int               // how many are
+	records  []record          // slots of results for a hook
+	results  cuda.Slice[uint8] // their memory
 }
 
 // record is a place on the master for the result of a chunk.
@@ -47,8 +50,9 @@ func (s *Scene) execute(ctx context.Context, call *scene.Call, plan *chunked.Pla
 
 func (x *execution) run() (err error) {
 	m := x.s.master()
-	if err := x.enter(); err != nil {
-		return err
+	sc, err := x.on(m)
+	if err != nil {
+		return m.fail("making its context current", err)
 	}
 	defer func() {
 		if e := x.leave(); err == nil {
@@ -76,7 +80,7 @@ func (x *execution) run() (err error) {
 			return err
 		}
 	}
-	if err := x.call.Stream.Record(m.entry); err != nil {
+	if err := sc.Record(x.call.Stream, m.entry); err != nil {
 		return m.fail("recording the entry event", err)
 	}
 	// With one launch per device the master's comes first: its device has the longest
@@ -97,18 +101,19 @@ func (x *execution) run() (err error) {
 	return err
 }
 
-// enter makes the master's context current: one change of the thread's context instead of
-// one per driver call.
-func (x *execution) enter() (err error) {
-	m := x.s.master()
-	if x.scope, err = m.ctx.Enter(); err != nil {
-		return m.fail("making its context current", err)
+// on makes the context of a device current, until that of another one is needed, a hook is
+// called or the call ends: one change of the thread's context instead of one per driver call.
+func (x *execution) on(r *replica) (sc cuda.Scope, err error) {
+	if !x.entered {
+		x.scope, err = r.ctx.Enter()
+		x.entered = err == nil
+	} else if x.scope.Context() != r.ctx {
+		x.scope, err = x.scope.Switch(r.ctx)
 	}
-	x.entered = true
-	return nil
+	return x.scope, err
 }
 
-// leave restores the context that was current before enter.
+// leave restores the context that was current before the call, or before what followed a hook.
 func (x *execution) leave() error {
 	if !x.entered {
 		return nil
@@ -123,10 +128,7 @@ func (x *execution) deliver(c chunked.Chunk, call *scene.Call) error {
 	if err := x.leave(); err != nil {
 		return err
 	}
-	if err := x.hook.deliver(x.ctx, c.Range(), call); err != nil {
-		return err
-	}
-	return x.enter()
+	return x.hook.deliver(x.ctx, c.Range(), call)
 }
 
 // submitAll submits, in the plan's order, the chunks that are picked.
@@ -150,7 +152,8 @@ func (x *execution) prepare() error {
 	m, n := x.s.master(), len(x.s.replicas)
 	in, out := x.call.Columns()
 	x.in, x.out = given(in), out
-	x.apart = apart(x.plan, x.hook != nil)
+	x.apart, x.fetches = apart(x.plan, x.hook != nil), fetched(x.plan, x.hook != nil)
+	x.reads = x.fetches && x.call.Distant()
 	counts := x.number(n)
 	if err := m.fail("creating an event", one(m.ctx, &m.entry)); err != nil {
 		return err
@@ -174,6 +177,16 @@ func (x *execution) prepare() error {
 		if need.searches > 0 {
 			l.turns = r.pipe.search[:need.searches]
 		}
+		if counted(x.plan, x.hook != nil, k, counts[k]) {
+			st := x.call.Stream
+			if k > 0 {
+				st = r.pipe.in
+			}
+			l.entered = true // the pool may make its stream wait
+			if err := l.count(st); err != nil {
+				return r.fail("clearing counters", err)
+			}
+		}
 		if k == 0 || x.plan.Transport == chunked.Direct && !x.apart {
 			continue
 		}
@@ -188,6 +201,7 @@ func (x *execution) prepare() error {
 // devices.
 func (x *execution) number(n int) (counts []int64) {
 	x.order, x.before = make([]int32, len(x.plan.Chunks)), make([]int, len(x.plan.Chunks))
+	x.followed = make([]bool, len(x.plan.Chunks))
 	x.lanes, counts = make([]lane, n), make([]int64, n)
 	for k, r := range x.s.replicas {
 		x.lanes[k].r = r
@@ -207,6 +221,9 @@ func (x *execution) number(n int) (counts []int64) {
 			record := x.plan.Chunks[i].Record
 			x.before[retire], last[record] = last[record], retire
 		}
+		if before := x.before[retire]; before >= 0 {
+			x.followed[before] = true
+		}
 	}
 	return counts
 }
@@ -221,14 +238,25 @@ func fetched(p *chunked.Plan, streamed bool) bool {
 	return p.Transport == chunked.Direct && apart(p, streamed)
 }
 
+// counted reports whether counters of the searches of a device with so many chunks are cleared
+// together: there is a stream that all of them come behind.
+func counted(p *chunked.Plan, streamed bool, position int, chunks int64) bool {
+	if position == 0 {
+		return chunks > 1 || apart(p, streamed)
+	}
+	return chunks > 0 && (p.Transport != chunked.Direct || apart(p, streamed))
+}
+
 // needs is what a device with so many chunks needs of its pipe.
 func (x *execution) needs(l *lane, chunks int64) needs {
 	t := x.plan.Transport
 	n := needs{
 		of: l.r.ctx, master: x.s.master().ctx,
 		copies:   l.r.position > 0 && (t != chunked.Direct || x.apart),
+		fetches:  l.r.position > 0 && x.fetches,
 		host:     l.r.position > 0 && t == chunked.Host,
 		finalize: l.r.position == 0 && x.apart,
+		fetch:    l.r.position == 0 && len(x.lanes) > 1 && x.fetches && !x.reads,
 	}
 	if chunks > 1 || n.finalize {
 		n.searches = int(min(chunks, searchStreams))
@@ -241,7 +269,7 @@ func (x *execution) lease(l *lane, slots int64) error {
 	rows := min(x.plan.ChunkRows[l.r.position], x.plan.Shards[l.r.position].Len())
 	l.entered = true // the pool may make its stream wait
 	in := x.in
-	if fetched(x.plan, x.hook != nil) {
+	if x.fetches {
 		in = nil
 	}
 	if err := l.lease(l.r.pipe.in, in, x.out, rows, slots); err != nil {
@@ -323,7 +351,11 @@ func (x *execution) target(c chunked.Chunk) (call *scene.Call, begin int64) {
 func (x *execution) submit(c chunked.Chunk) error {
 	l := &x.lanes[c.Position]
 	if c.Position == 0 && l.turns == nil {
-		return l.r.failChunk("search", c, x.searchInPlace(l, x.call.Stream, c))
+		sc, err := x.on(l.r)
+		if err == nil {
+			err = x.searchInPlace(sc, l, x.call.Stream, c)
+		}
+		return l.r.failChunk("search", c, err)
 	}
 	l.entered = true
 	if x.inPlace(c) {
@@ -345,33 +377,35 @@ func (x *execution) inPlace(c chunked.Chunk) bool {
 
 // direct searches rows in place, on a stream of the device's: a remote reads and writes the
 // memory of the master.
-func (x *execution) direct(l *lane, c chunked.Chunk) (err error) {
-	sc, err := l.r.ctx.Enter()
+func (x *execution) direct(l *lane, c chunked.Chunk) error {
+	sc, err := x.on(l.r)
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError([]error{err, sc.Exit()}) }()
 	st := l.stream(c)
 	if c.Seq < max(len(l.turns), 1) { // the first on its stream
 		if err := sc.Wait(st, x.s.master().entry); err != nil {
 			return err
 		}
 	}
-	if err := x.searchInPlace(l, st, c); err != nil {
+	if err := x.searchInPlace(sc, l, st, c); err != nil {
 		return err
 	}
 	return sc.Record(st, ring(l.r.pipe.computed, c.Seq))
 }
 
 // searchInPlace enqueues the search of rows where they are and will be finalized.
-func (x *execution) searchInPlace(l *lane, st *cuda.Stream, c chunked.Chunk) error {
-	if err := x.waitConsumed(st, c); err != nil {
+func (x *execution) searchInPlace(sc cuda.Scope, l *lane, st *cuda.Stream, c chunked.Chunk) (err error) {
+	if err := x.waitConsumed(sc, st, c); err != nil {
 		return err
 	}
 	call, begin := x.target(c)
 	in, out := call.Columns()
 	mark := x.info.begin(c, traverse, st)
-	call.Abreast, call.Filled = l.abreast(x.plan.Transport, c), c.Position > 0 && x.fills()
+	if call.Counters, err = l.counters(c); err != nil {
+		return err
+	}
+	call.Scope, call.Abreast, call.Filled = sc, l.abreast(x.plan.Transport, c), c.Position > 0 && x.fills()
 	return mark.end(call.Search(l.r.scene, st, in, out, begin, c.Len()))
 }
 
@@ -385,11 +419,11 @@ func (x *execution) fill() error {
 }
 
 // waitConsumed holds st up until the hook has the chunk whose place c takes.
-func (x *execution) waitConsumed(st *cuda.Stream, c chunked.Chunk) error {
+func (x *execution) waitConsumed(sc cuda.Scope, st *cuda.Stream, c chunked.Chunk) error {
 	if x.before[c.Retire] < 0 {
 		return nil
 	}
-	return st.Wait(x.s.master().consumed[c.Record])
+	return sc.Wait(st, x.s.master().consumed[c.Record])
 }
 
 // retire completes chunks, in their order, until n are.
@@ -409,11 +443,18 @@ func (x *execution) complete(c chunked.Chunk) error {
 		if err := x.takeRecord(c); err != nil {
 			return err
 		}
-		if err := x.bring(l, c); err != nil {
-			return l.r.failChunk("copy of winners", c, err)
+		if !x.reads {
+			if err := x.bring(l, c); err != nil {
+				return l.r.failChunk("copy of winners", c, err)
+			}
 		}
 	}
+	sc, err := x.on(m)
+	if err != nil {
+		return m.fail("making its context current", err)
+	}
 	call, begin := x.target(c)
+	call.Scope = sc
 	// Where searches fill the device, a stream that goes first has what comes before the
 	// consumer.
 	st := x.call.Stream
@@ -421,7 +462,7 @@ func (x *execution) complete(c chunked.Chunk) error {
 		st = m.pipe.finalize
 	}
 	if c.Position > 0 || l.turns != nil {
-		if err := st.Wait(x.arrived(l.r, c)); err != nil {
+		if err := sc.Wait(st, x.arrived(l.r, c)); err != nil {
 			return l.r.failChunk("waiting for the winners", c, err)
 		}
 	}
@@ -429,43 +470,72 @@ func (x *execution) complete(c chunked.Chunk) error {
 	if c.Position == 0 && call.Marked() { // with what there is of the others, who may not have ended
 		begin, count = 0, call.Rows
 	}
-	if err := x.finalize(call, st, c, begin, count); err != nil {
+	if x.reads && c.Position > 0 {
+		err = x.finalizeSlot(sc, call, st, c)
+	} else {
+		err = x.finalize(call, st, c, func() error { return call.Finalize(begin, count) })
+	}
+	if err != nil {
 		return m.failChunk("finalize", c, err)
 	}
 	if x.hook == nil {
 		return nil
 	}
 	if x.apart {
-		if err := st.Record(m.pipe.finalized); err != nil {
+		if err := sc.Record(st, m.pipe.finalized); err != nil {
 			return m.failChunk("finalize", c, err)
 		}
-		if err := x.call.Stream.Wait(m.pipe.finalized); err != nil {
+		if err := sc.Wait(x.call.Stream, m.pipe.finalized); err != nil {
 			return m.failChunk("waiting for finalize", c, err)
 		}
 	}
-	if err := x.deliver(c, call); err != nil {
+	if err := x.deliver(c, call); err != nil || !x.followed[c.Retire] {
 		return err
 	}
-	return m.failChunk("recording that a chunk is consumed", c, x.hook.reader(x.call.Stream).Record(m.consumed[c.Record]))
+	if sc, err = x.on(m); err != nil {
+		return m.fail("making its context current", err)
+	}
+	return m.failChunk("recording that a chunk is consumed", c, sc.Record(x.hook.reader(x.call.Stream), m.consumed[c.Record]))
 }
 
-// finalize completes rows on st, for the sake of a chunk.
-func (x *execution) finalize(call *scene.Call, st *cuda.Stream, c chunked.Chunk, begin, count int64) error {
+// finalize completes rows on st by f, for the sake of a chunk.
+func (x *execution) finalize(call *scene.Call, st *cuda.Stream, c chunked.Chunk, f func() error) error {
 	own := call.Stream
 	call.Stream = st
 	defer func() { call.Stream = own }() // of which the consumer makes use
 	mark := x.info.begin(c, finalize, st)
-	if err := mark.end(call.Finalize(begin, count)); err != nil || x.hook == nil {
+	if err := mark.end(f()); err != nil || x.hook == nil {
 		return err
 	}
 	return call.Finish()
 }
 
+// finalizeSlot completes a chunk whose winners stay in the slot of a remote.
+func (x *execution) finalizeSlot(sc cuda.Scope, call *scene.Call, st *cuda.Stream, c chunked.Chunk) error {
+	l := &x.lanes[c.Position]
+	out, err := rows(l.slots[c.Slot].out, 0, c.Len())
+	if err != nil {
+		return err
+	}
+	if err := x.waitConsumed(sc, st, c); err != nil {
+		return err
+	}
+	if err := x.finalize(call, st, c, func() error { return call.FinalizeFrom(out, 0, c.Len()) }); err != nil {
+		return err
+	}
+	if c.Seq+chunked.RemoteSlots >= len(l.retire) { // nobody takes the slot
+		return nil
+	}
+	return sc.Record(st, ring(l.r.pipe.fetched, c.Seq))
+}
+
 // arrived is the event after which the winners of a chunk are on the master.
 func (x *execution) arrived(r *replica, c chunked.Chunk) *cuda.Event {
 	switch {
-	case x.inPlace(c):
+	case x.inPlace(c) || x.reads:
 		return ring(r.pipe.computed, c.Seq)
+	case x.fetches:
+		return ring(r.pipe.fetched, c.Seq)
 	case x.plan.Transport == chunked.Host:
 		return ring(r.pipe.host.landed, c.Seq)
 	}

@@ -26,12 +26,12 @@ func rows(columns []scene.RowColumn, begin, n int64) ([]scene.RowColumn, error) 
 
 // copyColumns enqueues copies of the columns that are present, of those that all rows
 // share or of the others.
-func copyColumns(st *cuda.Stream, to, from []scene.RowColumn, whole bool) error {
+func copyColumns(sc cuda.Scope, st *cuda.Stream, to, from []scene.RowColumn, whole bool) error {
 	for i, c := range to {
 		if c.Data.IsNil() || c.Whole() != whole {
 			continue
 		}
-		if err := cuda.CopyAsync(st, c.Data, from[i].Data); err != nil {
+		if err := cuda.CopyAsyncIn(sc, st, c.Data, from[i].Data); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,9 @@ func (x *execution) passage(l *lane, c chunked.Chunk) (p passage, err error) {
 	}
 	if before := c.Seq - chunked.RemoteSlots; before >= 0 {
 		p.previousInput = ring(l.r.pipe.computed, before)
-		p.previousSend = ring(l.r.pipe.sent, before)
+		if p.previousSend = ring(l.r.pipe.sent, before); x.fetches {
+			p.previousSend = ring(l.r.pipe.fetched, before)
+		}
 	}
 	return p, nil
 }
@@ -76,33 +78,32 @@ func (x *execution) send(l *lane, c chunked.Chunk) error {
 	if err != nil {
 		return err
 	}
-	pipe, entry := l.r.pipe, x.s.master().entry
+	pipe := l.r.pipe
 	if x.plan.Transport == chunked.Host { // half of the way is on the master's streams
-		if c.Seq == 0 {
-			if err := pipe.host.up.Wait(entry); err != nil {
-				return err
-			}
-		}
 		if err := x.stage(l, p); err != nil {
 			return err
 		}
 	}
-	return l.within(func() error {
-		if c.Seq == 0 && x.plan.Transport != chunked.Host {
-			if err := pipe.in.Wait(entry); err != nil {
-				return err
-			}
+	sc, err := x.on(l.r)
+	if err != nil {
+		return err
+	}
+	if c.Seq == 0 && x.plan.Transport != chunked.Host {
+		if err := sc.Wait(pipe.in, x.s.master().entry); err != nil {
+			return err
 		}
-		if x.plan.Transport == chunked.Copy {
-			if err := x.scatter(pipe.in, p); err != nil {
-				return err
-			}
+	}
+	if x.plan.Transport == chunked.Copy {
+		if err := x.scatter(sc, pipe.in, p); err != nil {
+			return err
 		}
-		return x.compute(l, p)
-	})
+	}
+	return x.compute(sc, l, p)
 }
 
-// bring enqueues the way of the winners of a chunk to where it is finalized.
+// bring enqueues the way of the winners of a chunk to where it is finalized. Where the master
+// reads the memory of the remote, it fetches them: of all events on the way, one only is another
+// device's, and the context stays what it is.
 func (x *execution) bring(l *lane, c chunked.Chunk) error {
 	from, err := rows(l.slots[c.Slot].out, 0, c.Len())
 	if err != nil {
@@ -114,65 +115,79 @@ func (x *execution) bring(l *lane, c chunked.Chunk) error {
 	if err != nil {
 		return err
 	}
-	pipe := l.r.pipe
-	if x.plan.Transport == chunked.Host {
-		if err := pipe.out.Wait(ring(pipe.computed, c.Seq)); err != nil {
-			return err
-		}
-		return x.land(l, c, to, from)
+	pipe, by := l.r.pipe, l.r
+	st, sent := pipe.out, pipe.sent
+	if x.fetches {
+		by = x.s.master()
+		st, sent = by.pipe.fetch, pipe.fetched
 	}
-	return l.within(func() error {
-		if err := pipe.out.Wait(ring(pipe.computed, c.Seq)); err != nil {
-			return err
-		}
-		if err := x.waitConsumed(pipe.out, c); err != nil {
-			return err
-		}
-		mark := x.info.begin(c, gather, pipe.out)
-		if err := mark.end(copyColumns(pipe.out, to, from, false)); err != nil {
-			return err
-		}
-		return pipe.out.Record(ring(pipe.sent, c.Seq))
-	})
+	sc, err := x.on(by)
+	if err != nil {
+		return err
+	}
+	if err := sc.Wait(st, ring(pipe.computed, c.Seq)); err != nil {
+		return err
+	}
+	if x.plan.Transport == chunked.Host {
+		return x.land(sc, l, c, to, from)
+	}
+	if err := x.waitConsumed(sc, st, c); err != nil {
+		return err
+	}
+	mark := x.info.begin(c, gather, st)
+	if err := mark.end(copyColumns(sc, st, to, from, false)); err != nil {
+		return err
+	}
+	return sc.Record(st, ring(sent, c.Seq))
 }
 
 // scatter enqueues the copies of the inputs of a chunk.
-func (x *execution) scatter(st *cuda.Stream, p passage) error {
-	if err := wait(st, p.previousInput); err != nil {
+func (x *execution) scatter(sc cuda.Scope, st *cuda.Stream, p passage) error {
+	if err := wait(sc, st, p.previousInput); err != nil {
 		return err
 	}
 	mark := x.info.begin(p.c, scatter, st)
 	if p.c.Seq == 0 {
-		if err := copyColumns(st, p.slot.in, p.in, true); err != nil {
+		if err := copyColumns(sc, st, p.slot.in, p.in, true); err != nil {
 			return err
 		}
 	}
-	return mark.end(copyColumns(st, p.slot.in, p.in, false))
+	return mark.end(copyColumns(sc, st, p.slot.in, p.in, false))
 }
 
 // compute searches a slot whose inputs arrive on the stream of copies to the remote, or are
 // read where they are.
-func (x *execution) compute(l *lane, p passage) error {
+func (x *execution) compute(sc cuda.Scope, l *lane, p passage) error {
 	pipe, st := l.r.pipe, l.stream(p.c)
 	arrived, computed := ring(pipe.copied, p.c.Seq), ring(pipe.computed, p.c.Seq)
 	// Where nothing is copied, the first on its stream waits for the slots themselves.
-	if x.plan.Transport != chunked.Direct || p.c.Seq < max(len(l.turns), 1) {
-		if err := pipe.in.Record(arrived); err != nil {
-			return err
-		}
-		if err := st.Wait(arrived); err != nil {
+	copied := x.plan.Transport != chunked.Direct
+	if !copied {
+		arrived = pipe.copied[0]
+	}
+	if copied || p.c.Seq == 0 {
+		if err := sc.Record(pipe.in, arrived); err != nil {
 			return err
 		}
 	}
-	if err := wait(st, p.previousSend); err != nil {
+	if copied || p.c.Seq < max(len(l.turns), 1) {
+		if err := sc.Wait(st, arrived); err != nil {
+			return err
+		}
+	}
+	if err := wait(sc, st, p.previousSend); err != nil {
 		return err
 	}
 	mark := x.info.begin(p.c, traverse, st)
-	x.call.Abreast = l.abreast(x.plan.Transport, p.c)
+	var err error
+	if x.call.Counters, err = l.counters(p.c); err != nil {
+		return err
+	}
+	x.call.Scope, x.call.Abreast = sc, l.abreast(x.plan.Transport, p.c)
 	if err := mark.end(x.call.SearchPart(l.r.scene, st, p.slot.in, p.slot.out, p.c.Begin, p.c.Len())); err != nil {
 		return err
 	}
-	return st.Record(computed)
+	return sc.Record(st, computed)
 }
 
 // stage enqueues the way of the inputs of a chunk through page-locked host memory, in two
@@ -180,8 +195,17 @@ func (x *execution) compute(l *lane, p passage) error {
 func (x *execution) stage(l *lane, p passage) error {
 	pipe, h, c := l.r.pipe, l.r.pipe.host, p.c
 	at := wholeBytes(p.in) + int64(c.Seq%hostSlots)*x.widest(c)*x.plan.Op.In
+	sc, err := x.on(x.s.master())
+	if err != nil {
+		return err
+	}
+	if c.Seq == 0 {
+		if err := sc.Wait(h.up, x.s.master().entry); err != nil {
+			return err
+		}
+	}
 	if before := c.Seq - hostSlots; before >= 0 { // who used the host memory
-		if err := h.up.Wait(ring(pipe.copied, before)); err != nil {
+		if err := sc.Wait(h.up, ring(pipe.copied, before)); err != nil {
 			return err
 		}
 	}
@@ -195,13 +219,16 @@ func (x *execution) stage(l *lane, p passage) error {
 		return err
 	}
 	staged := ring(h.staged, c.Seq)
-	if err := h.up.Record(staged); err != nil {
+	if err := sc.Record(h.up, staged); err != nil {
 		return err
 	}
-	if err := pipe.in.Wait(staged); err != nil {
+	if sc, err = x.on(l.r); err != nil {
 		return err
 	}
-	if err := wait(pipe.in, p.previousInput); err != nil {
+	if err := sc.Wait(pipe.in, staged); err != nil {
+		return err
+	}
+	if err := wait(sc, pipe.in, p.previousInput); err != nil {
 		return err
 	}
 	if c.Seq == 0 {
@@ -212,12 +239,12 @@ func (x *execution) stage(l *lane, p passage) error {
 	return fromHost(pipe.in, p.slot.in, h.in, at, false)
 }
 
-// land is stage for the winners, in the other direction.
-func (x *execution) land(l *lane, c chunked.Chunk, to, from []scene.RowColumn) error {
+// land is stage for the winners, in the other direction. The scope is one of the remote.
+func (x *execution) land(sc cuda.Scope, l *lane, c chunked.Chunk, to, from []scene.RowColumn) error {
 	pipe, h := l.r.pipe, l.r.pipe.host
 	at := int64(c.Seq%hostSlots) * x.widest(c) * x.plan.Op.Wire
 	if before := c.Seq - hostSlots; before >= 0 {
-		if err := pipe.out.Wait(ring(h.landed, before)); err != nil {
+		if err := sc.Wait(pipe.out, ring(h.landed, before)); err != nil {
 			return err
 		}
 	}
@@ -225,20 +252,24 @@ func (x *execution) land(l *lane, c chunked.Chunk, to, from []scene.RowColumn) e
 		return err
 	}
 	sent := ring(pipe.sent, c.Seq)
-	if err := pipe.out.Record(sent); err != nil {
+	if err := sc.Record(pipe.out, sent); err != nil {
 		return err
 	}
-	if err := h.down.Wait(sent); err != nil {
+	sc, err := x.on(x.s.master())
+	if err != nil {
 		return err
 	}
-	if err := x.waitConsumed(h.down, c); err != nil {
+	if err := sc.Wait(h.down, sent); err != nil {
+		return err
+	}
+	if err := x.waitConsumed(sc, h.down, c); err != nil {
 		return err
 	}
 	mark := x.info.begin(c, gather, h.down)
 	if err := mark.end(fromHost(h.down, to, h.out, at, false)); err != nil {
 		return err
 	}
-	return h.down.Record(ring(h.landed, c.Seq))
+	return sc.Record(h.down, ring(h.landed, c.Seq))
 }
 
 // widest is the rows of the largest chunk of the device of c.
@@ -247,9 +278,9 @@ func (x *execution) widest(c chunked.Chunk) int64 {
 }
 
 // wait is Wait for an event that may be missing.
-func wait(st *cuda.Stream, e *cuda.Event) error {
+func wait(sc cuda.Scope, st *cuda.Stream, e *cuda.Event) error {
 	if e == nil {
 		return nil
 	}
-	return st.Wait(e)
+	return sc.Wait(st, e)
 }

@@ -73,15 +73,24 @@ func (x *execution) exit(l *lane, st *cuda.Stream, e *cuda.Event, err error) err
 func (x *execution) release(err error) error {
 	for k := range x.lanes {
 		l := &x.lanes[k]
-		if l.memory.IsNil() {
+		if l.memory.IsNil() && l.counts.IsNil() {
 			continue
 		}
-		// Winners leave last. After a failure the stream of the inputs waits for all.
-		st := l.r.pipe.out
-		if err != nil || x.retired < len(x.plan.Chunks) {
-			st = l.r.pipe.in
+		st := x.call.Stream
+		if k > 0 {
+			// Winners leave last. After a failure the stream of the inputs waits for all.
+			st = l.r.pipe.out
+			if x.fetches || err != nil || x.retired < len(x.plan.Chunks) {
+				st = l.r.pipe.in
+			}
+			if x.fetches {
+				err = attach(err, l.r.fail("waiting for the master", x.joinFetches(st)))
+			}
 		}
-		err = attach(err, l.r.fail("freeing slots", cuda.PoolFree(l.r.ctx.Pool(), st, l.memory)))
+		pool := l.r.ctx.Pool()
+		err = attach(err, l.r.fail("freeing slots", firstError([]error{
+			cuda.PoolFree(pool, st, l.memory), cuda.PoolFree(pool, st, l.counts),
+		})))
 	}
 	m := x.s.master()
 	err = attach(err, m.fail("waiting for the consumer", x.joinReader()))
@@ -90,6 +99,26 @@ func (x *execution) release(err error) error {
 		err = x.hook.wrap(x, err)
 	}
 	return err
+}
+
+// joinFetches puts st, a stream of a remote, behind what the master has read of its memory.
+func (x *execution) joinFetches(st *cuda.Stream) error {
+	m := x.s.master()
+	if m.ctx.Lost() != nil || st.Context().Lost() != nil {
+		return nil
+	}
+	by := m.pipe.fetch
+	if x.reads {
+		by = m.pipe.finalize
+	}
+	err := by.Record(m.pipe.finalized)
+	if err == nil {
+		err = st.Wait(m.pipe.finalized)
+	}
+	if err != nil { // a stream that is known to be idle needs no edge
+		return attach(err, by.Synchronize(context.Background()))
+	}
+	return nil
 }
 
 // joinReader puts the caller's stream behind the stream on which the consumer reads.

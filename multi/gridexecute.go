@@ -343,10 +343,10 @@ func (x *gridExecution) copied(sc cuda.Scope, p *gridPart, c chunked.Chunk, in, 
 		err = p.exchange.toRemote(x, st, c, here.in, in)
 	} else {
 		if c.Seq == 0 {
-			err = copyColumns(st, here.in, in, true)
+			err = copyColumns(sc, st, here.in, in, true)
 		}
 		if err == nil {
-			err = copyColumns(st, here.in, in, false)
+			err = copyColumns(sc, st, here.in, in, false)
 		}
 	}
 	if err := mark.end(err); err != nil {
@@ -362,7 +362,7 @@ func (x *gridExecution) copied(sc cuda.Scope, p *gridPart, c chunked.Chunk, in, 
 	if host {
 		return mark.end(p.exchange.toMaster(st, out, here.out))
 	}
-	return mark.end(copyColumns(st, out, here.out, false))
+	return mark.end(copyColumns(sc, st, out, here.out, false))
 }
 
 // collect enqueues the result from the accumulators of all devices.

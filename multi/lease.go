@@ -29,11 +29,13 @@ type pipe struct {
 	computed []*cuda.Event // the search has run
 	copied   []*cuda.Event // the inputs are on the remote
 	sent     []*cuda.Event // the winners have left the remote's slot
+	fetched  []*cuda.Event // of the master: it has them
 
 	// Of the master: a stream whose kernels go before those that wait for a place on the
-	// device, and what marks the end of a finalize on it.
+	// device, what marks the end of a finalize on it, and a stream on which it fetches winners.
 	finalize  *cuda.Stream
 	finalized *cuda.Event
+	fetch     *cuda.Stream
 
 	exit *cuda.Event // the end of a stream of a call that failed
 	host *hostPipe   // of the Host transport
@@ -86,7 +88,9 @@ type needs struct {
 	of, master   *cuda.Context
 	searches     int // streams
 	copies, host bool
+	fetches      bool // winners stay where they are until the master has them
 	finalize     bool
+	fetch        bool // by the master
 }
 
 // prepare makes what is needed and does not exist yet.
@@ -106,11 +110,21 @@ func (p *pipe) prepare(n needs) error {
 			return err
 		}
 	}
+	if n.fetch {
+		if err := stream(n.of, &p.fetch); err != nil {
+			return err
+		}
+	}
 	if err := grow(n.of, &p.computed, ringLength); err != nil {
 		return err
 	}
 	if err := one(n.of, &p.exit); err != nil || !n.copies {
 		return err
+	}
+	if n.fetches {
+		if err := grow(n.master, &p.fetched, ringLength); err != nil {
+			return err
+		}
 	}
 	err := firstError([]error{
 		stream(n.of, &p.in), stream(n.of, &p.out),
@@ -131,7 +145,7 @@ func (p *pipe) streams(r *replica) []*cuda.Stream {
 	if r.position > 0 {
 		out = append(out, r.stream)
 	}
-	for _, st := range []*cuda.Stream{p.in, p.out, p.finalize} {
+	for _, st := range []*cuda.Stream{p.in, p.out, p.finalize, p.fetch} {
 		if st != nil {
 			out = append(out, st)
 		}
@@ -147,12 +161,12 @@ func (p *pipe) close() error {
 		}
 		errs = append(errs, p.host.close())
 	}
-	for _, events := range [][]*cuda.Event{p.computed, p.copied, p.sent, {p.exit, p.finalized}} {
+	for _, events := range [][]*cuda.Event{p.computed, p.copied, p.sent, p.fetched, {p.exit, p.finalized}} {
 		for _, e := range events {
 			errs = append(errs, e.Close())
 		}
 	}
-	for _, st := range append(p.search, p.in, p.out, p.finalize) {
+	for _, st := range append(p.search, p.in, p.out, p.finalize, p.fetch) {
 		errs = append(errs, st.Close())
 	}
 	return firstError(errs)
@@ -165,7 +179,33 @@ type lane struct {
 	retire  []int             // the numbers of retirement of its chunks
 	memory  cuda.Slice[uint8] // of all slots
 	slots   []slot
-	entered bool // something was enqueued
+	counts  cuda.Slice[uint32] // counters of its searches
+	entered bool               // something was enqueued
+}
+
+// countedChunks is how many chunks of a device at most have counters that are cleared together.
+// Searches of later ones clear their own: however many there are, a call holds little memory.
+const countedChunks = 8
+
+// counterBytes is the memory for the counters of a device with so many chunks.
+func counterBytes(chunks int64) int64 { return min(chunks, countedChunks) * scene.SearchCounters * 4 }
+
+// count leases counters for the searches of chunks, and clears them on a stream that these come
+// behind.
+func (l *lane) count(st *cuda.Stream) (err error) {
+	if l.counts, err = cuda.PoolAlloc[uint32](l.r.ctx.Pool(), st, int(counterBytes(int64(len(l.retire)))/4)); err != nil {
+		return err
+	}
+	return cuda.Fill32(st, l.counts, 0)
+}
+
+// counters are those of a chunk, if there are any.
+func (l *lane) counters(c chunked.Chunk) (cuda.Slice[uint32], error) {
+	end := (c.Seq + 1) * scene.SearchCounters
+	if end > l.counts.Len() {
+		return cuda.Slice[uint32]{}, nil
+	}
+	return l.counts.Sub(end-scene.SearchCounters, end)
 }
 
 // stream is where a chunk is searched.
@@ -174,16 +214,6 @@ func (l *lane) stream(c chunked.Chunk) *cuda.Stream {
 		return l.r.stream
 	}
 	return l.turns[c.Seq%len(l.turns)]
-}
-
-// within runs f with the device's context current, whose streams it uses.
-func (l *lane) within(f func() error) (err error) {
-	sc, err := l.r.ctx.Enter()
-	if err != nil {
-		return err
-	}
-	defer func() { err = firstError([]error{err, sc.Exit()}) }()
-	return f()
 }
 
 // abreast is of how many equal parts of the device a chunk's search gets one. A search by

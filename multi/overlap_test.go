@@ -27,6 +27,9 @@ type precedence struct {
 	events   map[cuapi.Event][]int
 	launches []launched
 	fills    int // of searches that share a counter among their blocks, and of marks
+	clears   int // of the counters of several searches
+
+	counts bool // fills of so many words are such, because nothing else here has their size
 }
 
 type launched struct {
@@ -39,6 +42,7 @@ func (p *precedence) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.streams, p.events, p.launches, p.fills = map[cuapi.Stream][]int{}, map[cuapi.Event][]int{}, nil, 0
+	p.clears = 0
 }
 
 func (p *precedence) LaunchKernel(f cuapi.Function, grid, block cuapi.Dim3, shared uint32, s cuapi.Stream, params []byte) cuapi.Result {
@@ -51,11 +55,19 @@ func (p *precedence) LaunchKernel(f cuapi.Function, grid, block cuapi.Dim3, shar
 
 func (p *precedence) MemsetD32Async(dst cuapi.DevicePtr, value uint32, n uint64, s cuapi.Stream) cuapi.Result {
 	p.mu.Lock()
-	p.fills++
-	p.streams[s] = append(p.streams[s], -p.fills)
+	if p.counts && n%scene.SearchCounters == 0 {
+		p.clears++
+		p.streams[s] = append(p.streams[s], cleared(p.clears))
+	} else {
+		p.fills++
+		p.streams[s] = append(p.streams[s], -p.fills)
+	}
 	p.mu.Unlock()
 	return p.API.MemsetD32Async(dst, value, n, s)
 }
+
+// cleared stands for the n-th clear among launches.
+func cleared(n int) int { return -1000 - n }
 
 func (p *precedence) EventRecord(e cuapi.Event, s cuapi.Stream) cuapi.Result {
 	p.mu.Lock()
@@ -81,7 +93,7 @@ func TestMultiSceneChunksOverlap(t *testing.T) {
 	for _, devices := range []int{1, 2, 3} {
 		e, err := emu.New(devices, emu.WithSMs(1))
 		require.NoError(t, err)
-		p := &precedence{API: e}
+		p := &precedence{API: e, counts: true}
 		p.clear()
 		drv, err := cuda.OpenAPI(p)
 		require.NoError(t, err)
@@ -126,7 +138,18 @@ func TestMultiSceneChunksOverlap(t *testing.T) {
 // requireOverlap requires it of the one call that was made since clear.
 func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, what string) {
 	t.Helper()
-	require.Equal(t, len(plan.Chunks), p.fills, what)
+	clears, fills := 0, 0
+	clearOf := map[int]int{} // a device
+	for k, shard := range plan.Shards {
+		if n := (shard.Len() + plan.ChunkRows[k] - 1) / plan.ChunkRows[k]; counted(&plan, plan.RecordSlots > 0, k, n) {
+			clears++
+			clearOf[k] = clears
+		} else {
+			fills += int(n)
+		}
+	}
+	require.Equal(t, clears, p.clears, what)
+	require.Equal(t, fills, p.fills, "%s: searches without counters clear their own", what)
 	require.Len(t, p.launches, 2*len(plan.Chunks), what)
 	finalizing := s.Stream()
 	if plan.RecordSlots > 0 {
@@ -158,10 +181,14 @@ func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, w
 	}
 	order := plan.Retirement()
 	last := make([]*chunked.Chunk, len(plan.Devices)) // of each device
+	slots := map[[2]int]int{}                         // who had a slot of a remote
 	users, behind := map[int]int{}, 0
 	for i, c := range order {
 		own := p.launches[search[c.Range()]].behind
 		require.Contains(t, p.launches[finalizes[i]].behind, search[c.Range()], "%s: finalize of chunk %d", what, i)
+		if n := clearOf[c.Position]; n > 0 {
+			require.Contains(t, own, cleared(n), "%s: the counters of chunk %d", what, i)
+		}
 		if before := last[c.Position]; before != nil {
 			require.NotContains(t, own, search[before.Range()], "%s: chunk %d is searched behind the search before it", what, i)
 			require.NotContains(t, own, finalizes[before.Retire], "%s: chunk %d is searched behind the finalize before it", what, i)
@@ -172,6 +199,11 @@ func (p *precedence) requireOverlap(t *testing.T, s *Scene, plan chunked.Plan, w
 				require.NotContains(t, own, f, "%s: chunk %d is searched behind the finalize of chunk %d, although there is a slot", what, i, j)
 			}
 		}
+		// Winners stay in their slot until they are finalized.
+		if user, ok := slots[[2]int{c.Position, c.Slot}]; ok && c.Position > 0 && plan.RecordSlots > 0 && plan.Transport == chunked.Direct {
+			require.Contains(t, own, finalizes[user], "%s: chunk %d has a slot of its own", what, i)
+		}
+		slots[[2]int{c.Position, c.Slot}] = i
 		if user, ok := users[c.Record]; ok && c.Position == 0 && plan.RecordSlots > 0 {
 			require.Contains(t, own, finalizes[user], "%s: chunk %d has a place of its own", what, i)
 			behind++

@@ -41,7 +41,7 @@ func (s *Scene) prepareIntersect(rays Rays, flags Flags, opts []CallOption) (*Hi
 	if err != nil {
 		return nil, nil, err
 	}
-	q := &intersectQuery{flags: flags, in: rays.rowColumns()}
+	q := &intersectQuery{flags: flags, widths: hitLayout(flags), in: rays.rowColumns()}
 	q.out[0].Width = winnerBytes
 	if q.hits, err = resultFor[Hits](op, c, o, q.in[:]); err != nil {
 		return nil, nil, err
@@ -54,28 +54,29 @@ func (s *Scene) prepareIntersect(rays Rays, flags Flags, opts []CallOption) (*Hi
 const winnerBytes = 4
 
 type intersectQuery struct {
-	flags Flags
-	hits  *Hits
-	in    [4]RowColumn
-	out   [1]RowColumn
-	home  *Scene // of a marked call, the one that finalizes it
+	flags  Flags
+	widths []int // of the hits
+	hits   *Hits
+	in     [4]RowColumn
+	out    [1]RowColumn
+	home   *Scene // of a marked call, the one that finalizes it
 }
 
 func (q *intersectQuery) columns() (in, out []RowColumn) { return q.in[:], q.out[:] }
 
 func (q *intersectQuery) result() Reusable { return q.hits }
 
-func (q *intersectQuery) layout() []int { return hitLayout(q.flags) }
+func (q *intersectQuery) layout() []int { return q.widths }
 
 func (q *intersectQuery) place(starts []int64) error {
 	q.hits.Flags = q.flags
-	err := q.hits.cut(starts, q.layout())
+	err := q.hits.cut(starts, q.widths)
 	q.out[0] = rowColumn(q.hits.winners, winnerBytes)
 	return err
 }
 
 func (q *intersectQuery) over(in []RowColumn) query {
-	return &intersectQuery{flags: q.flags, hits: &Hits{}, in: [4]RowColumn(in)}
+	return &intersectQuery{flags: q.flags, widths: q.widths, hits: &Hits{}, in: [4]RowColumn(in)}
 }
 
 // sweeps is part of marker. Where no ray takes much longer than others, a search has no tail
@@ -118,7 +119,13 @@ func (q *intersectQuery) search(on *Scene, at site, st *cuda.Stream, in, out []R
 }
 
 func (q *intersectQuery) finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error {
+	return q.finalizeFrom(s, sc, st, q.out[:], begin, count)
+}
+
+// finalizeFrom is part of distant.
+func (q *intersectQuery) finalizeFrom(s *Scene, sc cuda.Scope, st *cuda.Stream, out []RowColumn, begin, count int64) error {
 	p := q.finalizeParams(s)
+	p.Winners = out[0].Data.Addr()
 	return s.eachLaunch(begin, count, func(begin, count int64) error {
 		p.RowBegin, p.Count = begin, count
 		return launchRows(sc, s.kernels.finalize, st, count, &p)

@@ -225,6 +225,53 @@ func TestSearchReadsAndWritesAPeer(t *testing.T) {
 	require.NoError(t, call.Abandon())
 }
 
+// Winners that stay on the device that has found them, where the link allows it.
+func TestFinalizeReadsAPeer(t *testing.T) {
+	a, b := pair(t)
+	ok, err := a.Context().Device().CanAccessPeer(b.Context().Device())
+	require.NoError(t, err)
+	if !ok {
+		t.Skip("the devices have no peer access")
+	}
+	require.NoError(t, a.Context().EnablePeer(b.Context()))
+	rng := rand.New(rand.NewPCG(10, 1))
+	rays := randomBatch(rng, 300)
+	a.add(randomSoup(rng, 200, .3))
+	require.NoError(t, a.Build(background))
+	require.NoError(t, b.Replicate(background, a.Scene))
+	want := a.intersect(rays, scene.All)
+	part := b.upload(rays)
+	local := []scene.RowColumn{bytesOf(t, part.O, 12), bytesOf(t, part.D, 12), bytesOf(t, part.TMax, 4), bytesOf(t, part.Active, 1)}
+	found := []scene.RowColumn{{Data: toDevice(b, make([]uint8, 4*300)), Width: 4}}
+	for _, flags := range []scene.Flags{scene.None, scene.All} {
+		hits, call, err := a.PrepareIntersect(background, a.upload(rays), flags)
+		require.NoError(t, err)
+		require.True(t, call.Distant())
+		require.NoError(t, call.Search(b.Scene, b.Stream(), local, found, 0, 300))
+		require.NoError(t, b.Stream().Synchronize(background))
+		require.NoError(t, call.FinalizeFrom(found, 0, 170))
+		require.NoError(t, call.FinalizeFrom(found, 170, 130))
+		got := a.download(hits)
+		require.Equal(t, bits(want.t), bits(got.t))
+		if flags == scene.All {
+			require.Equal(t, want.exact(), got.exact())
+		}
+		var arg *scene.ArgumentError
+		require.ErrorAs(t, call.FinalizeFrom(found, 1, 300), &arg)
+		short, err := found[0].Data.Sub(0, 4*299)
+		require.NoError(t, err)
+		require.ErrorAs(t, call.FinalizeFrom([]scene.RowColumn{{Data: short, Width: 4}}, 0, 300), &arg)
+		require.NoError(t, call.Abandon())
+	}
+	_, call, err := a.PrepareReflections(background, a.upload(rays), 2, scene.ChainAll)
+	require.NoError(t, err)
+	require.False(t, call.Distant(), "its winners are columns of the result")
+	_, out := call.Columns()
+	var arg *scene.ArgumentError
+	require.ErrorAs(t, call.FinalizeFrom(out, 0, 300), &arg)
+	require.NoError(t, call.Abandon())
+}
+
 // Freed memory has an address still, and the pool may have given it to somebody
 // else.
 func TestFreedMemoryIsRefused(t *testing.T) {

@@ -33,14 +33,14 @@ type lane struct {
 }
 
 // enter makes st ready for a query; leave must follow unless it fails. The caller
-// holds a turn.
-func (o *order) enter(st *cuda.Stream) error {
+// holds a turn, and sc is a scope of the stream's device.
+func (o *order) enter(sc cuda.Scope, st *cuda.Stream) error {
 	if st == o.own {
 		return nil
 	}
 	l, behind, err := o.lane(st)
 	if err == nil && behind {
-		err = st.Wait(o.changed)
+		err = sc.Wait(st, o.changed)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +126,7 @@ func (o *order) sweep() error {
 }
 
 // leave marks the end of a query on st, also of one that failed half-way.
-func (o *order) leave(st *cuda.Stream) error {
+func (o *order) leave(sc cuda.Scope, st *cuda.Stream) error {
 	if st == o.own {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (o *order) leave(st *cuda.Stream) error {
 	l := o.lanes[st]
 	l.used = true
 	o.mu.Unlock()
-	err := st.Record(l.done)
+	err := sc.Record(st, l.done)
 	o.mu.Lock()
 	l.calls--
 	o.mu.Unlock()

@@ -98,12 +98,33 @@ type query interface {
 	finalize(s *Scene, sc cuda.Scope, st *cuda.Stream, begin, count int64) error
 }
 
-// site is where a search is enqueued, on what part of its device, as Call.Abreast says, and
-// what its outputs hold, as Call.Filled does.
+// site is where a search is enqueued, on what part of its device, as Call.Abreast says, what
+// its outputs hold, as Call.Filled does, and Call.Counters.
 type site struct {
 	cuda.Scope
-	abreast int64
-	filled  bool
+	abreast  int64
+	filled   bool
+	counters *cuda.Slice[uint32] // nil: there are none
+}
+
+// takeCounters takes the address of a launch's counters, if there are any left.
+func (s site) takeCounters() (at uint64, ok bool) {
+	if s.counters == nil || s.counters.Len() < SearchCounters {
+		return 0, false
+	}
+	at = s.counters.Addr()
+	*s.counters, _ = s.counters.Sub(SearchCounters, s.counters.Len())
+	return at, true
+}
+
+// SearchCounters is how many words of Call.Counters one launch takes: more than it needs, so
+// that searches that run at the same time do not count in the same cache line.
+const SearchCounters = 64
+
+// distant is a query whose winners finalize reads once, wherever they are: out stands for
+// those of columns(), which are only written.
+type distant interface {
+	finalizeFrom(s *Scene, sc cuda.Scope, st *cuda.Stream, out []RowColumn, begin, count int64) error
 }
 
 // finisher is a query with something left to do when all of its rows are finalized, such
@@ -160,6 +181,13 @@ type Call struct {
 	Abreast int64
 	// Filled says that the outputs of the next Search were filled, by Fill.
 	Filled bool
+	// Counters are words of zeros on the device of the next Search, in the order of its stream,
+	// which takes SearchCounters for each of its launches. A launch for which none are left takes
+	// some from the pool, clears them and gives them back: two driver calls more.
+	Counters cuda.Slice[uint32]
+	// Scope is one of the device of the next Search or Finalize, or zero: then that makes its
+	// context current itself. A call on several devices has one anyway.
+	Scope cuda.Scope
 
 	scene *Scene
 	op    string
@@ -251,8 +279,12 @@ func (c *Call) Part(memory cuda.Slice[uint8], begin, count int64) (*Call, error)
 	if begin < 0 || count < 1 || begin > c.Rows-count {
 		return nil, badArg(c.op, "begin, count", "are %d, %d, want a part of %d rows", begin, count, c.Rows)
 	}
-	if need := c.PartBytes(count); int64(memory.Len()) < need {
+	starts, need := sizedStarts(c.sizes(count))
+	if int64(memory.Len()) < need {
 		return nil, badArg(c.op, "memory", "has %d bytes, want %d for %d rows", memory.Len(), need, count)
+	}
+	if err := c.scene.checkDevice(c.op, "memory", memory.Device()); err != nil {
+		return nil, err
 	}
 	all, _ := c.query.columns()
 	in := make([]RowColumn, len(all))
@@ -264,8 +296,8 @@ func (c *Call) Part(memory cuda.Slice[uint8], begin, count int64) (*Call, error)
 	}
 	p := &Call{Stream: c.Stream, Rows: count, scene: c.scene, op: c.op, query: startingAt(c.query.over(in), begin)}
 	b := p.query.result().memory()
-	b.memory, b.borrowed = memory, true
-	return p, p.Allocate()
+	b.memory, b.borrowed, b.rows, b.stream = memory, true, count, c.Stream
+	return p, p.query.place(starts)
 }
 
 // Detach copies the result of a part to memory of the pool, in the order of the caller's
@@ -372,17 +404,51 @@ func (c *Call) search(q query, on *Scene, st *cuda.Stream, in, out []RowColumn, 
 			}
 		}
 	}
-	return on.enqueueRows("Search", st, rows, begin, count, func(sc cuda.Scope) error {
-		return q.search(on, site{sc, c.Abreast, filled}, st, in, out, begin, count)
+	if err := on.checkDevice(c.op, "Counters", c.Counters.Device()); err != nil {
+		return err
+	}
+	return c.enqueue(on, "Search", st, rows, begin, count, func(sc cuda.Scope) error {
+		return q.search(on, site{sc, c.Abreast, filled, &c.Counters}, st, in, out, begin, count)
 	})
 }
 
 // Finalize enqueues on the caller's stream the rest of rows [begin, begin+count),
 // whose search comes before it in the order of that stream.
 func (c *Call) Finalize(begin, count int64) error {
-	return c.scene.enqueueRows("Finalize", c.Stream, c.Rows, begin, count, func(sc cuda.Scope) error {
+	return c.enqueue(c.scene, "Finalize", c.Stream, c.Rows, begin, count, func(sc cuda.Scope) error {
 		return c.query.finalize(c.scene, sc, c.Stream, begin, count)
 	})
+}
+
+// Distant reports whether FinalizeFrom does this call. Of most operations winners are columns of
+// the result.
+func (c *Call) Distant() bool {
+	_, ok := c.query.(distant)
+	return ok
+}
+
+// FinalizeFrom is Finalize for winners that were not searched, or copied, into Columns, but are
+// in the same rows of out, on a device whose memory that of the caller may access.
+func (c *Call) FinalizeFrom(out []RowColumn, begin, count int64) error {
+	q, ok := c.query.(distant)
+	if !ok {
+		return badArg(c.op, "out", "is elsewhere, but winners of this operation are columns of its result")
+	}
+	for _, col := range out {
+		if rows := int64(col.Data.Len() / col.Width); begin > rows-count {
+			return badArg(c.op, "out", "has %d rows, want %d from row %d", rows, count, begin)
+		}
+	}
+	return c.enqueue(c.scene, "FinalizeFrom", c.Stream, c.Rows, begin, count, func(sc cuda.Scope) error {
+		return q.finalizeFrom(c.scene, sc, c.Stream, out, begin, count)
+	})
+}
+
+func (c *Call) enqueue(on *Scene, op string, st *cuda.Stream, rows, begin, count int64, f func(cuda.Scope) error) error {
+	if c.Scope.Context() == nil {
+		return on.enqueueRows(op, st, rows, begin, count, f)
+	}
+	return on.enqueueRowsIn(c.Scope, op, st, rows, begin, count, f)
 }
 
 // Finish enqueues on the caller's stream what is left to be done once every row of the
@@ -493,10 +559,10 @@ func (s *Scene) submit(st *cuda.Stream, enqueue func(cuda.Scope) error) error {
 
 // submitIn is submit inside a scope of the scene's device.
 func (s *Scene) submitIn(sc cuda.Scope, st *cuda.Stream, enqueue func(cuda.Scope) error) error {
-	if err := s.order.enter(st); err != nil {
+	if err := s.order.enter(sc, st); err != nil {
 		return err
 	}
-	return firstError(enqueue(sc), s.order.leave(st))
+	return firstError(enqueue(sc), s.order.leave(sc, st))
 }
 
 // enqueueRows is submit for a part of a batch, with its own turn.

@@ -79,7 +79,13 @@ func (s *Scene) follow(ctx context.Context, master *Scene) error {
 	// Kept when the copy fails: the master's stream knows this one from here on.
 	last := s.source
 	s.source = source{master: master}
-	if err := master.order.enter(s.stream); err != nil {
+	return s.ctxDo(func(sc cuda.Scope) error { return s.followIn(ctx, sc, master, last) })
+}
+
+// followIn is the part of follow that enqueues, behind the master's last change and before
+// its next. last is the master that the tables are copies of, and its tables then.
+func (s *Scene) followIn(ctx context.Context, sc cuda.Scope, master *Scene, last source) error {
+	if err := master.order.enter(sc, s.stream); err != nil {
 		return err
 	}
 	if err := s.order.beginChange(); err != nil {
@@ -94,7 +100,7 @@ func (s *Scene) follow(ctx context.Context, master *Scene) error {
 		s.tables, err = s.copyTables(ctx, master.tables)
 		err = firstError(err, s.freeTables(old))
 	}
-	return firstError(err, master.order.leave(s.stream), s.order.endChange())
+	return firstError(err, master.order.leave(sc, s.stream), s.order.endChange())
 }
 
 // followVertices copies the vertices alone; false when the search of t cannot be

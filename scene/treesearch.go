@@ -234,6 +234,10 @@ func (x *treeSearch) searchRows(at site, st *cuda.Stream, f *cuda.Function, p *s
 		}
 		// Launches of several streams run at the same time, so each has counters of
 		// its own; the pool orders its memory by stream.
+		taken := false
+		if p.Next, taken = at.takeCounters(); taken {
+			return launch(resident)
+		}
 		pool := x.s.ctx.Pool()
 		next, err := cuda.PoolAlloc[uint32](pool, st, counters)
 		if err != nil {
