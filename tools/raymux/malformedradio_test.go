@@ -155,6 +155,7 @@ func TestMalformedRadio(t *testing.T) {
 			"flat receivers":       {call: paths.with("-rx", "rank.npy"), want: []string{"-rx", "found shape (12,); expected shape [N, 3]"}},
 			"transposed receivers": {call: paths.with("-rx", "transposed.npy"), want: []string{"-rx", "transpose it"}},
 			"ids as transmitters":  {call: paths.with("-tx", "int32.npy"), want: []string{"-tx", `found dtype "<i4"`}},
+			"a whole result":       {call: paths.with("-layout", "compact").with("-memory-budget", "20"), want: []string{"-memory-budget is 20 B", "Raise it, or use -layout source-lane"}},
 			"a layout":             {call: paths.with("-layout", "dense"), want: []string{"-layout: use source-lane or compact"}},
 			"a grid":               {call: paths.with("-grid-res", "1,1"), want: []string{"unknown flag -grid-res"}},
 			"unknown column":       {call: paths.with("-fields", "power"), want: []string{`-fields: found "power"; expected all or some of status,tx_id,rx_id,edge_id,delay,field,p0,count`}},

@@ -66,8 +66,6 @@ var flagNames = strings.NewReplacer(
 // describe turns an error into the exit status and one line of text.
 func describe(ctx context.Context, err error) (status int, text string) {
 	text = strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
-	// Results are streamed wherever they can be; only -dedup needs one whole.
-	text = strings.ReplaceAll(text, "or stream the result (Offload)", "choose fewer -fields, or leave -dedup out, which needs the whole result at once")
 	text = strings.ReplaceAll(text, "multi: Probe.Rays", "-rows")
 	var (
 		usage   *usageError
@@ -82,6 +80,13 @@ func describe(ctx context.Context, err error) (status int, text string) {
 	)
 	if errors.As(err, &option) || errors.As(err, &budget) || errors.As(err, &chunk) {
 		text = flagNames.Replace(text)
+	}
+	if budget != nil { // results are streamed wherever they can be
+		advice := "choose fewer -fields, or leave -dedup out, which needs the whole result at once"
+		if budget.Operation == multi.OpDfrPaths {
+			advice = "or use -layout source-lane: the compact one needs the whole result at once"
+		}
+		text = strings.ReplaceAll(text, "or stream the result (Offload)", advice)
 	}
 	switch {
 	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
