@@ -47,7 +47,7 @@ options:
   --devices i,j,...|emu:N           CUDA ordinals, the first is the master, or N emulated devices (default: every GPU;
                                     without a GPU two emulated devices)
   --require-devices K               exit 3 if the set has fewer devices; never falls back to emulated ones
-  --rays N                          rows of the batch, at least 1 (default: that of the configuration)
+  --rays N                          rows of the batch, 1 to 268435456 (default: that of the configuration)
   --accum-samples N                 samples of the accumulation, at least 1 (default: those of the configuration)
   --accum-only                      the rows of the accumulation alone
   --accum-sweep                     then accumulate 65536 to 67108864 samples, on one device and divided equally
@@ -112,6 +112,9 @@ func parseOptions(args []string) (options, error) {
 	}
 	if fs.NArg() > 0 {
 		return o, usage("unexpected argument %q; the commands are launch, plot and manifest and come first", fs.Arg(0))
+	}
+	if rays > workload.MaxRays {
+		return o, usage("--rays %d: use at most %d", rays, workload.MaxRays)
 	}
 	if rays > 0 {
 		o.rays = int64(rays)

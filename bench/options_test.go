@@ -21,6 +21,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"--warmup", "-1"}, "warmup"},
 		{[]string{"--rays", "0"}, "rays"},
 		{[]string{"--rays", "many"}, "rays"},
+		{[]string{"--rays", "268435457"}, "--rays 268435457: use at most 268435456"},
 		{[]string{"--devices", "0,0"}, "device 0 occurs twice"},
 		{[]string{"--devices", "-1"}, "not a device"},
 		{[]string{"--devices", "0,,1"}, "not a device"},

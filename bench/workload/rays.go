@@ -2,6 +2,9 @@ package workload
 
 import "math"
 
+// MaxRays is the most rows of a batch. A row takes 24 bytes of host memory, and those of its results.
+const MaxRays = 1 << 28
+
 // Rays is a batch of rays on the host: 3 values per row in each array, directions of unit length. No row has a length
 // limit, and all are active.
 type Rays struct {
