@@ -32,6 +32,9 @@ func benchCommand(args []string, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := o.writable(); err != nil { // not after all has been measured
+		return err
+	}
 	h, err := openHost(o)
 	if err != nil {
 		return err
@@ -62,6 +65,19 @@ func benchCommand(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	if len(r.failures) > 0 {
 		return fmt.Errorf("%d checks failed", len(r.failures))
+	}
+	return nil
+}
+
+// writable refuses the files that the run could not write at its end.
+func (o *options) writable() error {
+	for _, f := range []struct{ option, path string }{{"--json", o.json}, {"--pin", o.pin}} {
+		if f.path == "" || f.option == "--json" && f.path == "-" {
+			continue
+		}
+		if err := record.Writable(f.path); err != nil {
+			return &statusError{exitRecord, fmt.Errorf("%s: %w", f.option, err)}
+		}
 	}
 	return nil
 }

@@ -174,13 +174,23 @@ func TestRecordOnStandardOutput(t *testing.T) {
 	require.Contains(t, stderr.String(), "all checks passed")
 }
 
-func TestRecordNotWritable(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	var stdout, stderr bytes.Buffer
-	args := append([]string{"--devices", "emu:1", "--json", filepath.Join(file, "record.json")}, quick...)
-	require.Equal(t, exitRecord, command(args, &stdout, &stderr))
-	require.Contains(t, stderr.String(), "not written")
+// What cannot be written is refused before anything is measured, and files that can be stay as they are until then.
+func TestNotWritable(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, []byte("old"), 0o600))
+	for _, option := range []string{"--json", "--pin"} {
+		for _, path := range []string{filepath.Join(file, "record.json"), dir} {
+			var stdout, stderr bytes.Buffer
+			args := append([]string{"--devices", "emu:1", "--json", file, option, path}, quick...)
+			require.Equal(t, exitRecord, command(args, &stdout, &stderr))
+			require.Contains(t, stderr.String(), option)
+			require.Empty(t, stdout.String())
+		}
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(text))
 }
 
 // What a device set could get wrong, one at a time.

@@ -126,6 +126,7 @@ func TestPlotRefused(t *testing.T) {
 		{nil, exitUsage, "one argument"},
 		{[]string{"absent.json"}, exitFailed, "absent.json"},
 		{[]string{path}, exitRecord, "bad.json"},
+		{[]string{t.TempDir()}, exitFailed, "not a regular file"},
 		{[]string{filepath.Join("evidence", "historical_20260727.json")}, exitFailed, "no study scaling"},
 	} {
 		var out, stderr bytes.Buffer

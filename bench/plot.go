@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/raymux/raymux/bench/record"
@@ -15,7 +14,7 @@ func plotCommand(args []string, stdout io.Writer) error {
 	if len(args) != 1 {
 		return usage("plot takes one argument, a record that has the study %s", studyScaling)
 	}
-	text, err := os.ReadFile(args[0])
+	text, err := record.ReadFile(args[0])
 	if err != nil {
 		return err
 	}

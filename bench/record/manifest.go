@@ -54,7 +54,7 @@ func TextDigest(text []byte) string {
 // not be committed, naming its file.
 func BuildManifest(root string) (*Manifest, error) {
 	m := &Manifest{Benchmark: Benchmark, SchemaVersion: SchemaVersion}
-	schema, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(SchemaPath)))
+	schema, err := ReadFile(filepath.Join(root, filepath.FromSlash(SchemaPath)))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func BuildManifest(root string) (*Manifest, error) {
 			continue
 		}
 		name := path.Join(EvidencePath, e.Name())
-		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		text, err := ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func WriteManifest(root string) (*Manifest, error) {
 // CheckManifest compares the committed manifest with the files: the schema and each record have the listed digest and
 // kind, every record listed exists and every record that exists is listed. All differences are joined.
 func CheckManifest(root string) error {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(ManifestPath)))
+	text, err := ReadFile(filepath.Join(root, filepath.FromSlash(ManifestPath)))
 	if err != nil {
 		return err
 	}

@@ -204,7 +204,7 @@ func eachPage(root string, f func(path, old, new string) error) error {
 	}
 	var all []error
 	for _, path := range slices.Sorted(slices.Values(pages)) {
-		text, err := os.ReadFile(path)
+		text, err := ReadFile(path)
 		if err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func renderTables(root, page string) (string, error) {
 			return "", fmt.Errorf("%w: a record begins and does not end with %q", ErrEvidence, tableEnd)
 		}
 		name, parts, some := strings.Cut(what, ": ")
-		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		text, err := ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return "", err
 		}
