@@ -59,7 +59,10 @@ type hostBuffer struct {
 // NewHostSink makes a sink for the results of batches of so many rows, which the calls must
 // have. Cost: a stream and three events; buffers are allocated by the first chunks.
 func NewHostSink[R scene.Reusable](s *Scene, rows int64) (_ *HostSink[R], err error) {
-	if rows < 0 {
+	switch {
+	case s == nil:
+		return nil, badArg("NewHostSink", "s", "is nil, want a scene")
+	case rows < 0:
 		return nil, badArg("NewHostSink", "rows", "is %d, want 0 or more", rows)
 	}
 	h := &HostSink[R]{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
 	"github.com/raymux/raymux/offload"
 	"github.com/raymux/raymux/scene"
 )
@@ -80,8 +81,38 @@ func TestMultiSceneStreamingHostSink(t *testing.T) {
 			})
 		}
 	}
-	_, err = NewHostSink[*scene.Hits](sets[0], -1)
-	require.Error(t, err)
+}
+
+// What no sink can be made of is refused, and one that cannot be made leaves nothing behind.
+func TestMultiSceneStreamingHostSinkNotMade(t *testing.T) {
+	x := newBroken(t, 1, chunked.Direct)
+	defer x.close(t)
+	var wrong *scene.ArgumentError
+	_, err := NewHostSink[*scene.Hits](x.Scene, -1)
+	require.ErrorAs(t, err, &wrong)
+	_, err = NewHostSink[*scene.Hits](nil, 5)
+	require.ErrorAs(t, err, &wrong)
+	before := x.ledger.Total()
+	for failed := 0; ; failed++ {
+		x.fault.FailAt(failed+1, cuapi.ErrorInvalidValue)
+		h, err := NewHostSink[*scene.Hits](x.Scene, 33)
+		x.fault.Reset()
+		if err == nil {
+			require.NoError(t, h.Close())
+			require.Greater(t, failed, 3, "a stream and three events")
+			break
+		}
+		require.ErrorIs(t, err, cuapi.ErrorInvalidValue)
+		require.Nil(t, h)
+		require.Equal(t, before, x.ledger.Total(), "call %d", failed+1)
+	}
+
+	// More rows than any memory has are not allocated before a call has them.
+	h, err := NewHostSink[*scene.Hits](x.Scene, math.MaxInt64)
+	require.NoError(t, err)
+	_, err = x.Intersect(bg, x.rays, scene.All, h.Offload())
+	require.ErrorAs(t, err, &wrong)
+	require.NoError(t, h.Close())
 }
 
 // A sink that a call does not fit, or that is closed, refuses it before the driver hears of it.
