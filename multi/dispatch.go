@@ -42,7 +42,7 @@ func ask[R any](ctx context.Context, s *Scene, o operation, opts []scene.CallOpt
 	// A plan that is refused allocates nothing, and a streamed call has no result.
 	r, call, err := prepare(s.master().scene, withUnallocated(opts))
 	if err != nil {
-		return nil, err
+		return nil, s.master().blame(o.key, err)
 	}
 	to, info, err := options(call.Carried)
 	if err != nil {
@@ -66,7 +66,7 @@ func ask[R any](ctx context.Context, s *Scene, o operation, opts []scene.CallOpt
 		return nil, s.master().fail("allocating the result", err)
 	}
 	if plan.Kind.Whole() {
-		err = rec.whole(call.Stream).end(call.Run()) // which abandons
+		err = rec.whole(call.Stream).end(s.master().blame(o.key, call.Run())) // which abandons
 	} else if err = s.execute(ctx, call, plan, nil, rec); err != nil {
 		err = attach(err, call.Abandon())
 	}

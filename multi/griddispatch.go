@@ -69,10 +69,10 @@ func askGrid[R any](ctx context.Context, s *Scene, key string, least int64, desc
 	}
 	r, call, err := prepare(s.master().scene, all)
 	if err != nil {
-		return nil, err
+		return nil, s.master().blame(key, err)
 	}
 	if s.belowFloor(key, least, call) {
-		if err := s.runGrid(ctx, call, &onMaster, nil); err != nil {
+		if err := s.runGrid(ctx, key, call, &onMaster, nil); err != nil {
 			return nil, err
 		}
 		s.called(chunked.Op{Key: key}, call.Lanes) // while the device is busy
@@ -91,10 +91,10 @@ func askGrid[R any](ctx context.Context, s *Scene, key string, least int64, desc
 		return nil, err
 	}
 	if info == nil {
-		err = s.runGrid(ctx, call, plan, nil)
+		err = s.runGrid(ctx, key, call, plan, nil)
 	} else {
 		begin, rec := time.Now(), s.record(info, plan)
-		err = s.runGrid(ctx, call, plan, rec)
+		err = s.runGrid(ctx, key, call, plan, rec)
 		info.fillGrid(call, plan, time.Since(begin))
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func askGrid[R any](ctx context.Context, s *Scene, key string, least int64, desc
 
 // runGrid allocates the result and runs the plan. A call without lanes is that of the plain
 // scene, whatever the plan is called.
-func (s *Scene) runGrid(ctx context.Context, call *scene.GridCall, plan *chunked.Plan, rec *recorder) error {
+func (s *Scene) runGrid(ctx context.Context, key string, call *scene.GridCall, plan *chunked.Plan, rec *recorder) error {
 	whole := plan.Kind.Whole() || call.Lanes == 0
 	if !whole {
 		s.grid.cuts = appendCuts(s.grid.cuts[:0], plan)
@@ -117,7 +117,7 @@ func (s *Scene) runGrid(ctx context.Context, call *scene.GridCall, plan *chunked
 		return s.master().fail("allocating the result", err)
 	}
 	if whole {
-		return rec.whole(call.Stream).end(call.Run()) // which abandons
+		return rec.whole(call.Stream).end(s.master().blame(key, call.Run())) // which abandons
 	}
 	if err := s.accumulate(ctx, call, plan, rec); err != nil {
 		return attach(err, call.Abandon())

@@ -10,7 +10,7 @@ import (
 // Options configure a scene over several devices. The zero value of every
 // field is its default.
 type Options struct {
-	// Options are what a plan depends on: weights, floor, transport.
+	// Options are what a plan depends on: weights, floor, transport. New copies them.
 	chunked.Options
 	// AllowNoPeerAccess accepts pairs of devices without working peer access;
 	// their rows are then staged through the host. By default New refuses

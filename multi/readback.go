@@ -12,33 +12,18 @@ import (
 // GlobalGeometry copies the tables of the committed scene from the master; see
 // scene.Scene.GlobalGeometry. It waits for the copy.
 func (s *Scene) GlobalGeometry(ctx context.Context) (*scene.Geometry, error) {
-	done, err := s.beginReady(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return s.master().scene.GlobalGeometry(ctx)
+	return alone(ctx, s, "GlobalGeometry", func(m *scene.Scene) (*scene.Geometry, error) { return m.GlobalGeometry(ctx) })
 }
 
 // EdgeRecords lists the edges of the committed scene with their end points; see
 // scene.Scene.EdgeRecords.
 func (s *Scene) EdgeRecords(ctx context.Context) (*scene.EdgeRecords, error) {
-	done, err := s.beginReady(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return s.master().scene.EdgeRecords(ctx)
+	return alone(ctx, s, "EdgeRecords", func(m *scene.Scene) (*scene.EdgeRecords, error) { return m.EdgeRecords(ctx) })
 }
 
 // EdgeMask copies the edge mask, one value per edge.
 func (s *Scene) EdgeMask() ([]bool, error) {
-	done, err := s.beginReady(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return s.master().scene.EdgeMask()
+	return alone(context.Background(), s, "EdgeMask", (*scene.Scene).EdgeMask)
 }
 
 // IsReady reports whether the scene answers queries.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/optixabi"
 	"github.com/raymux/raymux/scene"
 )
 
@@ -79,6 +81,23 @@ func (r *replica) failChunk(op string, c chunked.Chunk, err error) error {
 	return newDeviceError(r.position, r.ordinal, op, c.Range(), err)
 }
 
+// blame is fail for the error of a call, which need not be of the device: of an argument or a
+// context that ended, it stays as it is.
+func (r *replica) blame(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var (
+		told  *DeviceError
+		code  cuapi.Result
+		optix *optixabi.Error
+	)
+	if errors.As(err, &told) || !errors.As(err, &code) && !errors.As(err, &optix) {
+		return err
+	}
+	return r.fail(op, err)
+}
+
 func (r *replica) release() error {
 	var errs []error
 	if r.pipe != nil {
@@ -132,6 +151,17 @@ func (s *Scene) beginReady(ctx context.Context) (done func(), err error) {
 	return done, nil
 }
 
+// alone asks the master for what needs no other device.
+func alone[R any](ctx context.Context, s *Scene, op string, ask func(master *scene.Scene) (R, error)) (answer R, err error) {
+	done, err := s.beginReady(ctx)
+	if err != nil {
+		return answer, err
+	}
+	defer done()
+	answer, err = ask(s.master().scene)
+	return answer, s.master().blame(op, err)
+}
+
 // AddMesh appends a mesh and returns its shape id. Geometry on a device must
 // be on the master. The scene has to be built again before it answers.
 func (s *Scene) AddMesh(m scene.Mesh) (int, error) {
@@ -140,7 +170,8 @@ func (s *Scene) AddMesh(m scene.Mesh) (int, error) {
 		return -1, err
 	}
 	defer done()
-	return s.master().scene.AddMesh(m)
+	id, err := s.master().scene.AddMesh(m)
+	return id, s.master().blame("AddMesh", err)
 }
 
 // AddInstance appends a moved copy of a static mesh and returns its shape id; see
@@ -171,11 +202,7 @@ func (s *Scene) Build(ctx context.Context) error {
 		return err
 	}
 	if err := s.master().scene.Build(ctx); err != nil {
-		var limit *scene.LimitError
-		if errors.Is(err, scene.ErrNoMesh) || errors.As(err, &limit) {
-			return err // which is no device's
-		}
-		return s.master().fail("Build", err)
+		return s.master().blame("Build", err)
 	}
 	return s.replicate(ctx, "Build")
 }
@@ -199,7 +226,7 @@ func (s *Scene) UpdateMeshVerticesDevice(ctx context.Context, id int, vertices c
 		return err
 	}
 	defer done()
-	return s.master().scene.UpdateMeshVerticesDevice(ctx, id, vertices)
+	return s.master().blame("UpdateMeshVerticesDevice", s.master().scene.UpdateMeshVerticesDevice(ctx, id, vertices))
 }
 
 // SetInstanceTransform stages a new transform of a dynamic instance; queries see
@@ -230,7 +257,7 @@ func (s *Scene) Sync(ctx context.Context) error {
 		return m.Sync(ctx)
 	}
 	if err := m.Sync(ctx); err != nil {
-		err = s.master().fail("Sync", err)
+		err = s.master().blame("Sync", err)
 		if m.IsReady() {
 			return err // nothing was committed anywhere
 		}

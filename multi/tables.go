@@ -41,7 +41,7 @@ func everywhere[T table](ctx context.Context, s *Scene, upload func(master *scen
 	defer done()
 	t, err := upload(s.master().scene)
 	if err != nil {
-		return none, err
+		return none, s.master().blame("uploading a table", err)
 	}
 	for _, r := range s.replicas[1:] {
 		if err := t.CopyTo(ctx, r.scene); err != nil {
@@ -78,5 +78,6 @@ func (s *Scene) DfrStates(ctx context.Context, opt scene.DfrStateOptions) (*scen
 		return nil, nil, err
 	}
 	defer done()
-	return s.master().scene.DfrStates(ctx, opt)
+	states, report, err := s.master().scene.DfrStates(ctx, opt)
+	return states, report, s.master().blame("DfrStates", err)
 }
