@@ -73,10 +73,13 @@ func (c *Context) Pool() *Pool { return c.pool }
 func (c *Context) Lost() error { return c.dev.lostError() }
 
 // Close frees the cached memory and gives the context back. With children open
-// it returns a *LeakError; these stay usable, and the last one that is closed
-// releases the context. Later calls return what the first returned. Cost: a
-// wait for the streams on which cached memory was freed, and one driver call
-// per cached block.
+// it returns a *LeakError, and the last one that is closed releases the context.
+// Until then they can be used for what takes nothing of the context: launches,
+// fills, events, waits, copies on the device or with Pinned memory. Copies of Go
+// memory (Upload, Download, CopyIn, CopyOut) went through its buffers and are
+// ErrClosed, as all is that makes something new. Later calls return what the first
+// returned. Cost: a wait for the streams on which cached memory was freed, and one
+// driver call per cached block.
 func (c *Context) Close() error {
 	if c == nil {
 		return nil

@@ -48,7 +48,7 @@ func checkCopy[T Scalar](op string, s *Stream, dst, src Slice[T]) error {
 			return badArg(op, "src", "belongs to another driver than dst")
 		}
 		if dst.c.dev != at && src.c.dev != at {
-			return &WrongDeviceError{Arg: "s", Want: dst.c.dev.ordinal, Have: at.ordinal}
+			return wrongDevice(op, "s", dst.c.dev, at)
 		}
 		if err := dst.check(op, "dst", dst.c.dev); err != nil {
 			return err

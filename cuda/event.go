@@ -91,7 +91,7 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 	case e == nil || start == nil:
 		return 0, badArg("Event.Since", "start", "is nil, or the event itself is")
 	case e.c.dev != start.c.dev:
-		return 0, &WrongDeviceError{Arg: "start", Want: e.c.dev.ordinal, Have: start.c.dev.ordinal}
+		return 0, wrongDevice("Event.Since", "start", e.c.dev, start.c.dev)
 	case !e.timing || !start.timing:
 		return 0, badArg("Event.Since", "start", "both events must be made with EventOptions.Timing")
 	}

@@ -96,7 +96,7 @@ func (f *Function) checkLaunch(s *Stream, grid, block cuapi.Dim3) error {
 	case s == nil:
 		return badArg(op, "s", "is a nil stream")
 	case s.c.dev != f.m.c.dev:
-		return &WrongDeviceError{Arg: "s", Want: f.m.c.dev.ordinal, Have: s.c.dev.ordinal}
+		return wrongDevice(op, "s", f.m.c.dev, s.c.dev)
 	case grid.X == 0 || grid.Y == 0 || grid.Z == 0:
 		return badArg(op, "grid", "%d x %d x %d given, no size may be 0; skip the launch when there is nothing to do", grid.X, grid.Y, grid.Z)
 	case block.X == 0 || block.Y == 0 || block.Z == 0:

@@ -39,7 +39,8 @@ type Leak struct {
 func WithLeakSites() Option { return func(c *config) { c.leakSites = true } }
 
 // LeakError says that a parent was closed while resources made from it were
-// open. They stay usable, and the last one that is closed releases the parent.
+// open. The last one that is closed releases the parent; Context.Close says what they
+// can be used for until then.
 type LeakError struct {
 	Parent string // what was closed
 	Leaks  []Leak // what is still open, one entry per kind

@@ -36,7 +36,13 @@ func TestClosingAContextNamesItsChildren(t *testing.T) {
 
 	// The children keep the context alive.
 	require.NoError(t, v.f[0].Launch(v.s[0], cuapi.D1(1), cuapi.D1(1), 0, nil))
+	require.NoError(t, cuda.Fill32(v.s[0], v.a[0], 1))
+	require.NoError(t, cuda.CopyOutPinned(v.s[0], v.pin, 0, v.a[0]))
+	require.NoError(t, v.s[0].Record(v.e[0]))
+	require.NoError(t, v.s[0].Wait(v.e[0]))
 	require.NoError(t, v.s[0].Synchronize(bg))
+	assert.ErrorIs(t, cuda.CopyIn(bg, v.s[0], v.a[0], make([]int32, 8)), cuda.ErrClosed)
+	assert.ErrorIs(t, second(cuda.Download(bg, v.s[0], v.a[0])), cuda.ErrClosed)
 	assert.ErrorIs(t, second(v.c[0].NewStream(cuda.StreamOptions{})), cuda.ErrClosed)
 	assert.ErrorIs(t, v.c[0].Do(func() error { return nil }), cuda.ErrClosed)
 	require.NoError(t, cuda.PoolFree(v.c[0].Pool(), v.s[0], v.a[0]), "memory goes straight back")

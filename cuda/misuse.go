@@ -20,6 +20,14 @@ func (e *WrongDeviceError) Error() string {
 // Is reports whether target is ErrWrongDevice.
 func (e *WrongDeviceError) Is(target error) bool { return target == ErrWrongDevice }
 
+// wrongDevice refuses an argument of one device in a call that works on another one.
+func wrongDevice(op, arg string, want, have *Device) error {
+	if have.drv != want.drv { // ordinals would say nothing
+		return badArg(op, arg, "belongs to another driver")
+	}
+	return &WrongDeviceError{Arg: arg, Want: want.ordinal, Have: have.ordinal}
+}
+
 // ArgumentError says which argument of a call is unusable and why. The driver
 // was not called.
 type ArgumentError struct {

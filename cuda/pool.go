@@ -92,7 +92,7 @@ func alloc[T Scalar](op string, c *Context, s *Stream, n int) (Slice[T], error) 
 		return Slice[T]{}, err
 	}
 	if s != nil && s.c.dev != c.dev {
-		return Slice[T]{}, &WrongDeviceError{Arg: "s", Want: c.dev.ordinal, Have: s.c.dev.ordinal}
+		return Slice[T]{}, wrongDevice(op, "s", c.dev, s.c.dev)
 	}
 	if err := c.ref(); err != nil {
 		return Slice[T]{}, err
@@ -126,7 +126,7 @@ func PoolFree[T Scalar](p *Pool, st *Stream, s Slice[T]) error {
 	case s.c != p.c || s.mem.size == 0:
 		return badArg(op, "s", "is not memory of this pool")
 	case st != nil && st.c.dev != p.c.dev:
-		return &WrongDeviceError{Arg: "st", Want: p.c.dev.ordinal, Have: st.c.dev.ordinal}
+		return wrongDevice(op, "st", p.c.dev, st.c.dev)
 	}
 	return free(op, st, s)
 }

@@ -154,10 +154,8 @@ func (s Slice[T]) check(op, arg string, dev *Device) error {
 		return badArg(op, arg, "is absent (the zero Slice)")
 	case s.Freed():
 		return errFreed(arg)
-	case s.c.dev.drv != dev.drv:
-		return badArg(op, arg, "belongs to another driver")
 	case s.c.dev != dev:
-		return &WrongDeviceError{Arg: arg, Want: dev.ordinal, Have: s.c.dev.ordinal}
+		return wrongDevice(op, arg, dev, s.c.dev)
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func (s *Stream) checkRecord(e *Event) error {
 	case e == nil:
 		return badArg("Stream.Record", "e", "is nil")
 	case e.c.dev != s.c.dev:
-		return &WrongDeviceError{Arg: "e", Want: s.c.dev.ordinal, Have: e.c.dev.ordinal}
+		return wrongDevice("Stream.Record", "e", s.c.dev, e.c.dev)
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (sc Scope) checkStream(op string, s *Stream) error {
 	case s == nil:
 		return badArg(op, "s", "is a nil stream")
 	case s.c.dev != sc.c.dev:
-		return &WrongDeviceError{Arg: "s", Want: sc.c.dev.ordinal, Have: s.c.dev.ordinal}
+		return wrongDevice(op, "s", sc.c.dev, s.c.dev)
 	}
 	return sc.c.dev.lostError()
 }
