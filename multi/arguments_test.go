@@ -30,6 +30,7 @@ func TestMultiArgumentErrors(t *testing.T) {
 			"Offload: f: takes *scene.Hits, the operation makes *scene.Chains"},
 		"two consumers": {intersect(chunks(), chunks()), "Offload: opts: has Offload twice"},
 		"a result":      {intersect(chunks(), scene.Into(hits)), "Offload: opts: has Into as well"},
+		"no option":     {intersect(nil), "Intersect: opts: option 0 is nil"},
 		"carried":       {intersect(scene.Carry(7)), "Carry: opts: has an option of another scheduler (int)"},
 		"rows":          {func() error { _, err := NewHostSink[*scene.Hits](s.Scene, -1); return err }, "NewHostSink: rows: is -1"},
 		"bytes":         {func() error { _, err := s.MeasureLinks(bg, 0); return err }, "MeasureLinks: bytes: is 0"},

@@ -297,6 +297,44 @@ func TestMultiSceneStreamingDetach(t *testing.T) {
 	}
 }
 
+// The memory of a chunk is lent: closing its result does nothing, so that Detach still copies it, and
+// no call fills it, neither while the chunk is valid nor when it is somebody else's memory.
+func TestMultiSceneStreamingLent(t *testing.T) {
+	s := newStreaming(t, 2, 7)
+	s.opts.ChunkRays = 7
+	plain, err := s.Master().Intersect(bg, s.rays, scene.All)
+	require.NoError(t, err)
+	want := download(t, s.Stream(), plain)
+	refused := func(r *scene.Hits) {
+		var wrong *scene.ArgumentError
+		_, err := s.Master().Intersect(bg, s.rays, scene.None, scene.Into(r))
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, "Into", wrong.Arg)
+	}
+	var lent []*scene.Hits
+	require.NoError(t, s.stream(bg, func(start int64, c offload.Chunk[*scene.Hits]) error {
+		lent = append(lent, c.Result)
+		require.NoError(t, c.Result.Close())
+		refused(c.Result)
+		h, err := c.Detach()
+		require.NoError(t, err)
+		for i, column := range download(t, s.Stream(), h) {
+			width := len(column) / h.Rows()
+			require.Equal(t, s.want[i][int(start)*width:][:len(column)], column, "rows from %d", start)
+		}
+		_, err = s.Master().Intersect(bg, s.rays, scene.All, scene.Into(h)) // which is the caller's
+		require.NoError(t, err)
+		return h.Close()
+	}))
+	require.Len(t, lent, 6)
+	for _, r := range lent {
+		require.NoError(t, r.Close())
+		refused(r)
+	}
+	require.Equal(t, want, download(t, s.Stream(), plain))
+	require.NoError(t, plain.Close())
+}
+
 // What Offload cannot do is refused, and a scene on one device refuses Offload.
 func TestMultiSceneStreamingRefusals(t *testing.T) {
 	s := newStreaming(t, 1, 0)

@@ -2,9 +2,13 @@ package offload
 
 import (
 	"context"
+	"errors"
 
 	"github.com/raymux/raymux/chunked"
 )
+
+// ErrZeroChunk: the zero Chunk, which no call delivers, has no result to detach.
+var ErrZeroChunk = errors.New("offload: the zero Chunk has no result to detach")
 
 // Chunk is the complete result of an operation for some rows of a batch. It is valid
 // until the consumer returns, or the loop goes on, and for work that was enqueued on the
@@ -29,7 +33,12 @@ func (c Chunk[R]) Range() chunked.Range { return chunked.Range{Begin: c.Start, E
 // Detach copies the result, in the order of the stream of the call. The copy belongs to
 // the caller, who closes it. It must be called while the chunk is valid. Cost: memory for
 // the rows, which no budget counts, and a copy on the device.
-func (c Chunk[R]) Detach() (R, error) { return c.detach() }
+func (c Chunk[R]) Detach() (r R, err error) {
+	if c.detach == nil {
+		return r, ErrZeroChunk
+	}
+	return c.detach()
+}
 
 // Func consumes a chunk. ctx is that of the call. The scene that produces the chunks must
 // not be called from it.

@@ -40,6 +40,8 @@ func TestChunk(t *testing.T) {
 	copied, err := c.Detach()
 	require.NoError(t, err)
 	require.Equal(t, "copy", copied)
+	_, err = offload.Chunk[string]{}.Detach()
+	require.ErrorIs(t, err, offload.ErrZeroChunk)
 }
 
 // However a consumer ends, the error tells how far the call came.

@@ -109,14 +109,17 @@ func column[T cuda.Scalar](b *block, start, bytes int64) (cuda.Slice[T], error) 
 }
 
 // close returns the memory to the pool, for work that follows on the block's
-// stream.
+// stream. Of borrowed memory it does nothing.
 func (b *block) close() error {
 	b.mu.Lock()
+	if b.borrowed {
+		b.mu.Unlock()
+		return nil
+	}
 	memory := b.memory
-	borrowed := b.borrowed
 	b.memory = cuda.Slice[uint8]{}
 	b.mu.Unlock()
-	if memory.IsNil() || borrowed {
+	if memory.IsNil() {
 		return nil
 	}
 	err := cuda.PoolFree(memory.Context().Pool(), b.stream, memory)
@@ -126,12 +129,13 @@ func (b *block) close() error {
 	return err
 }
 
-// holds reports whether one of the columns lies in the block.
+// holds reports whether one of the columns lies in the block. Devices of different drivers
+// may have the same addresses.
 func (b *block) holds(columns []RowColumn) bool {
 	begin := b.memory.Addr()
 	end := begin + b.memory.Bytes()
 	for _, c := range columns {
-		if at := c.Data.Addr(); at < end && at+c.Data.Bytes() > begin {
+		if at := c.Data.Addr(); at < end && at+c.Data.Bytes() > begin && c.Data.Device() == b.memory.Device() {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/raymux/raymux/cuda"
 	"github.com/raymux/raymux/scene"
 	"github.com/raymux/raymux/tests/gputest"
 )
@@ -357,4 +358,43 @@ func TestRaysInTheirOwnResult(t *testing.T) {
 	assert.Equal(t, want.t, r.download(again).t)
 	require.NoError(t, again.Close())
 	require.NoError(t, h.Close())
+}
+
+// Memory that a result has no more is not written to.
+func TestIntoFreedMemory(t *testing.T) {
+	r := build(t, meshT())
+	var rays batch
+	for range 64 { // the distances are all of the memory
+		rays.add(vec{.25, .25, -1}, vec{0, 0, 1})
+	}
+	in := r.upload(rays)
+	h, err := r.Intersect(background, in, scene.None)
+	require.NoError(t, err)
+	require.NoError(t, cuda.Free(h.T))
+	_, err = r.Intersect(background, in, scene.None, scene.Into(h))
+	requireArgument(t, err, "Intersect", "Into")
+	require.ErrorIs(t, h.Close(), cuda.ErrClosed)
+}
+
+// A result of another driver gives its memory back there, whatever it has in common with
+// inputs here: their addresses may be equal.
+func TestIntoResultOfAnotherDriver(t *testing.T) {
+	if gputest.Native() {
+		t.Skip("there is one driver")
+	}
+	r, other := build(t, meshT()), build(t, meshT())
+	in := r.upload(i1)
+	h, err := other.Intersect(background, other.upload(i1), scene.None)
+	require.NoError(t, err)
+	at, err := cuda.Alloc[float32](r.Context(), h.T.Len())
+	require.NoError(t, err)
+	require.Equal(t, h.T.Addr(), at.Addr(), "both did the same so far")
+	require.NoError(t, cuda.CopyIn(background, r.Stream(), at, []float32{inf}))
+	used := other.Context().Pool().Stats().BytesInUse
+	again, err := r.Intersect(background, scene.Rays{O: in.O, D: in.D, TMax: at}, scene.None, scene.Into(h))
+	require.NoError(t, err)
+	require.Equal(t, []float32{1}, r.download(again).t)
+	require.Less(t, other.Context().Pool().Stats().BytesInUse, used)
+	require.NoError(t, again.Close())
+	require.NoError(t, cuda.Free(at))
 }

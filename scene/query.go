@@ -37,7 +37,8 @@ func OnStream(st *cuda.Stream) CallOption {
 // old contents must have been joined to the stream of the call, and no input of the
 // call may be a column of r. A call that fails returns nil, and r has still to be
 // closed. With nil it is as if Into were not given, so that the first pass of a loop
-// needs no case of its own.
+// needs no case of its own. The result of a chunk of a streamed call cannot be filled,
+// but what it was detached to can.
 func Into(r Reusable) CallOption {
 	return func(o *callOptions) { o.into = r }
 }
@@ -200,7 +201,10 @@ type Call struct {
 // stream. columns are the inputs.
 func (s *Scene) begin(op string, rows int64, opts []CallOption) (*Call, callOptions, error) {
 	var o callOptions
-	for _, f := range opts {
+	for i, f := range opts {
+		if f == nil {
+			return nil, o, badArg(op, "opts", "option %d is nil; leave it out", i)
+		}
 		f(&o)
 	}
 	c := &Call{Stream: o.stream, Rows: rows, Carried: o.carried, scene: s, op: op, later: o.later}
@@ -225,8 +229,15 @@ func resultFor[R any, P interface {
 		}
 	}
 	if out == nil {
-		out, c.fresh = new(R), true
-	} else if out.memory().holds(in) {
+		c.fresh = true
+		return new(R), nil
+	}
+	switch b := out.memory(); {
+	case b.borrowed:
+		return nil, badArg(op, "Into", "is the result of a chunk, whose memory is used again for others; give its Detach")
+	case b.memory.Freed():
+		return nil, badArg(op, "Into", "has memory that was freed before the call, but not by Close; fill another result")
+	case b.holds(in):
 		return nil, badArg(op, "Into", "holds an input of the call, which would be overwritten while it is read; fill another result")
 	}
 	return out, nil

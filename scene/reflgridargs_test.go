@@ -141,6 +141,7 @@ func TestReflGridMergeRefusals(t *testing.T) {
 		func(_ *scene.Grid, o *scene.ReflGridOptions) { o.MaxBounces = 2 },
 		func(_ *scene.Grid, o *scene.ReflGridOptions) { o.IncludeLOS = false },
 		func(_ *scene.Grid, o *scene.ReflGridOptions) { o.FieldWeight = scene.WeightArea },
+		func(_ *scene.Grid, o *scene.ReflGridOptions) { o.Materials = r.materials(oneMedium(c.mesh, 4, true)) },
 	} {
 		refused(whole.Merge(run(change)), "other")
 	}

@@ -129,6 +129,8 @@ func (g *ReflGrids) Merge(other *ReflGrids) error {
 		return badArg(op, "other", "is the result itself, whose rays would count twice")
 	case other.query.key() != g.query.key():
 		return badArg(op, "other", "is of a call with %+v, want %+v", other.query.key(), g.query.key())
+	case other.query.opt.Materials != g.query.opt.Materials:
+		return badArg(op, "other", "is of a call with other materials")
 	}
 	s := g.query.scene
 	if err := firstError(checkMemory(s, op, "ReflGrids", g.Words), checkMemory(s, op, "other", other.Words)); err != nil {
