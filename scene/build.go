@@ -180,7 +180,7 @@ func extractAll(meshes []*mesh, parts []part) error {
 			continue
 		}
 		wg.Go(func() {
-			p.topology, errs[i] = extractEdges(p.faces, meshes[i].vertexCount, maxEdges)
+			p.topology, errs[i] = extractEdges(p.faces, meshes[i].vertexCount)
 		})
 	}
 	wg.Wait()

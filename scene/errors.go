@@ -39,16 +39,17 @@ func badArg(op, arg, format string, args ...any) error {
 	return &ArgumentError{Op: op, Arg: arg, Detail: fmt.Sprintf(format, args...)}
 }
 
-// LimitError says that a scene is too large for its int32 ids.
+// LimitError says that a scene is too large for its int32 ids, or that a mesh has many more
+// edges than faces.
 type LimitError struct {
-	What  string // what is counted
-	Have  int64  // how many there are
-	Limit int64  // how many are accepted
+	What   string // what is counted
+	Have   int64  // how many there are
+	Limit  int64  // how many are accepted
+	Advice string // what to do
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("scene: %d %s exceed the limit of %d; split the geometry over several scenes",
-		e.Have, e.What, e.Limit)
+	return fmt.Sprintf("scene: %d %s exceed the limit of %d; %s", e.Have, e.What, e.Limit, e.Advice)
 }
 
 // FailedError is returned by every call on a failed scene but Build and Close. It
@@ -77,7 +78,26 @@ const (
 
 func checkLimit(what string, have, limit int64) error {
 	if have > limit {
-		return &LimitError{What: what, Have: have, Limit: limit}
+		return &LimitError{What: what, Have: have, Limit: limit, Advice: "split the geometry over several scenes"}
 	}
 	return nil
+}
+
+// A mesh has up to fewEdges, or edgesPerFace for each face if that is more: three are those of
+// faces without neighbours, and 24 leave room for a surface of which every face is there eight
+// times. Without a limit a few thousand equal faces would take all memory.
+const (
+	fewEdges     = 1 << 22
+	edgesPerFace = 24
+)
+
+// checkEdges judges the edges of a mesh of which most faces share a side.
+func checkEdges(edges, faces, most int64) error {
+	limit := max(fewEdges, edgesPerFace*faces)
+	if edges <= limit {
+		return checkLimit("edges", edges, maxEdges)
+	}
+	return &LimitError{What: "edges of a mesh", Have: edges, Limit: limit, Advice: fmt.Sprintf(
+		"%d of its faces share a side, of which every two are an edge, %.1f GB in all: remove faces that are there several times, or set NoEdges",
+		most, float64(edges)*edgeBytes/1e9)}
 }

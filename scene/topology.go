@@ -13,6 +13,9 @@ type edge struct {
 	opposite1    int32 // -1 on a boundary
 }
 
+// edgeBytes is the size of an edge.
+const edgeBytes = 24
+
 // topology is what a mesh's faces say about its edges. It never changes.
 type topology struct {
 	edges []edge
@@ -27,24 +30,25 @@ type incidence struct {
 // extractEdges lists the edges of a mesh: one record for a side that belongs to
 // one face, and one for every pair of the faces that share a side. Records are
 // ordered by (v0, v1) and then by the faces. Faces that repeat a vertex are
-// ignored. limit bounds the number of records, because m faces on one side give
+// ignored. Meshes with too many records are refused: m faces on one side give
 // m(m-1)/2 of them.
-func extractEdges(faces []int32, vertices int, limit int64) (*topology, error) {
+func extractEdges(faces []int32, vertices int) (*topology, error) {
 	starts, sides := fileSides(faces, vertices)
 
 	// Counted first: the records are allocated once, and a hopeless count is
 	// refused before that.
-	var records int64
+	var records, most int64
 	for v := range vertices {
 		bucket := sides[starts[v]:starts[v+1]]
 		sortSides(bucket)
 		for group := range groups(bucket) {
 			m := int64(len(group))
 			records += max(1, m*(m-1)/2)
+			most = max(most, m)
 		}
-		if records > limit {
-			return nil, &LimitError{What: "edges", Have: records, Limit: limit}
-		}
+	}
+	if err := checkEdges(records, int64(len(faces)/3), most); err != nil {
+		return nil, err
 	}
 
 	edges := make([]edge, 0, records)

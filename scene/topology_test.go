@@ -1,16 +1,21 @@
 package scene
 
 import (
+	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/raymux/raymux/tests/gputest"
 )
 
 func edgesOf(t *testing.T, faces []int32, vertices int) []edge {
 	t.Helper()
-	top, err := extractEdges(faces, vertices, maxEdges)
+	top, err := extractEdges(faces, vertices)
 	require.NoError(t, err)
 	return top.edges
 }
@@ -148,17 +153,39 @@ func TestEdgeRecordsOfRandomMeshes(t *testing.T) {
 	}
 }
 
+// Of m equal faces every side has m(m-1)/2 edges. The first number that is too many is refused
+// before there are any, and the mesh is built without edges.
 func TestEdgeLimit(t *testing.T) {
-	var faces []int32
-	for i := range 100 {
-		faces = append(faces, 0, 1, int32(2+i))
-	}
-	_, err := extractEdges(faces, 102, 5000)
+	faces := slices.Repeat([]int32{0, 1, 2}, 1673)
+	edges := edgesOf(t, faces[:3*1672], 3)
+	assert.Len(t, edges, 3*1672*1671/2)
+	assert.Equal(t, uintptr(edgeBytes), unsafe.Sizeof(edges[0]))
+
+	s, err := New(gputest.Open(t, 1, nil).Context(t, 0), Options{})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, s.Close()) }()
+	m := Mesh{Vertices: []float32{0, 0, 0, 1, 0, 0, 0, 1, 0}, Faces: faces}
+	_, err = s.AddMesh(m)
+	require.NoError(t, err)
 	var limit *LimitError
-	require.ErrorAs(t, err, &limit)
-	assert.Equal(t, int64(5000), limit.Limit)
-	_, err = extractEdges(faces, 102, 100*99/2+200)
-	assert.NoError(t, err)
+	require.ErrorAs(t, s.Build(context.Background()), &limit)
+	limit.Advice = ""
+	assert.Equal(t, &LimitError{What: "edges of a mesh", Have: 3 * 1673 * 1672 / 2, Limit: 1 << 22}, limit)
+	bare, err := New(s.Context(), Options{})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, bare.Close()) }()
+	m.NoEdges = true
+	_, err = bare.AddMesh(m)
+	require.NoError(t, err)
+	require.NoError(t, bare.Build(context.Background()))
+	assert.Zero(t, bare.NumEdges())
+
+	// A large mesh may have more: 24 for each face.
+	const n = 1 << 20
+	assert.NoError(t, checkEdges(edgesPerFace*n, n, 17))
+	assert.EqualError(t, checkEdges(edgesPerFace*n+1, n, 18), "scene: 25165825 edges of a mesh exceed the limit of 25165824; "+
+		"18 of its faces share a side, of which every two are an edge, 0.6 GB in all: remove faces that are there several times, or set NoEdges")
+	assert.EqualError(t, checkEdges(maxEdges+1, n<<6, 2), "scene: 1073741825 edges exceed the limit of 1073741824; split the geometry over several scenes")
 }
 
 func BenchmarkExtractEdges(b *testing.B) {
@@ -171,7 +198,7 @@ func BenchmarkExtractEdges(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		_, err := extractEdges(faces, (n+1)*(n+1), maxEdges)
+		_, err := extractEdges(faces, (n+1)*(n+1))
 		require.NoError(b, err)
 	}
 }

@@ -34,7 +34,7 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 			return err
 		}
 	}
-	e, err := p.openScene(ctx, c, options, job.op.Key, watch)
+	e, err := p.openScene(ctx, c, options, job.op.Key, withoutEdges, watch)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (p *program) runBatch(ctx context.Context, c *common, options chunked.Optio
 }
 
 // openScene reads the meshes and builds them on the devices.
-func (p *program) openScene(ctx context.Context, c *common, options chunked.Options, key string, watch *stopwatch) (*engine, error) {
+func (p *program) openScene(ctx context.Context, c *common, options chunked.Options, key string, edges edges, watch *stopwatch) (*engine, error) {
 	meshes, err := p.readMeshes(ctx, c.meshes)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (p *program) openScene(ctx context.Context, c *common, options chunked.Opti
 	}
 	watch.lap("open")
 	p.progress("building")
-	if err := e.load(ctx, meshes); err != nil {
+	if err := e.load(ctx, meshes, edges); err != nil {
 		return nil, errors.Join(err, e.close(ctx))
 	}
 	watch.lap("build")

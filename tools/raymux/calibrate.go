@@ -69,7 +69,7 @@ func (p *program) calibrate(ctx context.Context, args []string) (err error) {
 		return &devicesError{text: "-devices: found 1 device; a calibration compares several"}
 	}
 	p.progress("building")
-	if err := e.load(ctx, meshes); err != nil {
+	if err := e.load(ctx, meshes, withoutEdges); err != nil {
 		return err
 	}
 	if probe.Operation == multi.OpVisible {

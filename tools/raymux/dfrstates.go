@@ -33,7 +33,7 @@ func (p *program) dfrStates(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	watch := startWatch()
-	e, err := p.openScene(ctx, &f, chunked.Options{}, "", watch)
+	e, err := p.openScene(ctx, &f, chunked.Options{}, "", withEdges, watch)
 	if err != nil {
 		return err
 	}

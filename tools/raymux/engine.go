@@ -86,10 +86,18 @@ func (e *engine) close(ctx context.Context) error {
 	return errors.Join(err, e.drv.Close())
 }
 
+// edges says whether a command reads the edges of the meshes, which take time and memory.
+type edges bool
+
+const (
+	withEdges    edges = true
+	withoutEdges edges = false
+)
+
 // load adds the meshes, in order, and builds the scene.
-func (e *engine) load(ctx context.Context, meshes []meshfile.Mesh) error {
+func (e *engine) load(ctx context.Context, meshes []meshfile.Mesh, edges edges) error {
 	for _, m := range meshes {
-		if _, err := e.scene.AddMesh(scene.Mesh{Vertices: m.Vertices, Faces: m.Faces}); err != nil {
+		if _, err := e.scene.AddMesh(scene.Mesh{Vertices: m.Vertices, Faces: m.Faces, NoEdges: !bool(edges)}); err != nil {
 			return fmt.Errorf("-mesh: %w", err)
 		}
 		e.faces += len(m.Faces) / 3

@@ -145,7 +145,7 @@ func (p *program) inspect(ctx context.Context, list deviceList, backend scene.Ba
 	}
 	defer func() { err = errors.Join(err, e.close(ctx)) }()
 	triangle := meshfile.Mesh{Vertices: []float32{0, 0, 0, 1, 0, 0, 0, 1, 0}, Faces: []int32{0, 1, 2}}
-	if err := e.load(ctx, []meshfile.Mesh{triangle}); err != nil {
+	if err := e.load(ctx, []meshfile.Mesh{triangle}, withoutEdges); err != nil {
 		return nil, err
 	}
 	r.Driver = driverInfo{Emulated: e.drv.Emulated(), CUDA: fmt.Sprintf("%d.%d", e.drv.Version()/1000, e.drv.Version()%1000/10)}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math"
 	"os"
@@ -174,6 +175,18 @@ func TestEdgeRecords(t *testing.T) {
 	r = b.succeed(t, edgeCall().with("-out").with("-plan", "true").args(b)...)
 	assert.Contains(t, r.out, "no rows are split")
 	assert.Empty(t, r.outputFiles)
+}
+
+// A face that is there so often that every two of its copies are too many edges is refused where
+// edges are written, and traced by the commands that need none.
+func TestEqualFaces(t *testing.T) {
+	b := newBench(t)
+	b.file(t, "equal.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\n"+strings.Repeat("f 1 2 3\n", 1673))
+	r := b.run(t, context.Background(), edgeCall().with("-mesh", "equal.obj").args(b)...)
+	assert.Equal(t, exitUsage, r.status)
+	assert.Equal(t, "raymux edge-records: -mesh: scene: 4195884 edges of a mesh exceed the limit of 4194304; 1673 of its faces share a side, "+
+		"of which every two are an edge, 0.1 GB in all: remove faces that are there several times\n", r.err)
+	b.succeed(t, intersectCall().with("-mesh", "equal.obj").args(b)...)
 }
 
 func TestPlan(t *testing.T) {

@@ -67,6 +67,7 @@ var flagNames = strings.NewReplacer(
 func describe(ctx context.Context, err error) (status int, text string) {
 	text = strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 	text = strings.ReplaceAll(text, "multi: Probe.Rays", "-rows")
+	text = strings.ReplaceAll(text, ", or set NoEdges", "") // as all commands do that need none
 	var (
 		usage   *usageError
 		fault   *fileio.Fault
