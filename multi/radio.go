@@ -2,6 +2,7 @@ package multi
 
 import (
 	"context"
+	"math"
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/scene"
@@ -111,7 +112,7 @@ func AccumulateReflectionsOp(grid scene.Grid, rayBytes, replicated int64, opt sc
 	cells, marks := grid.Cells(), int64(0)
 	g := chunked.Grid{Accumulator: reflSumBytes*cells + 8, Least: reflCountBytes*cells + 8, ReadOut: reflCellBytes * cells, Replicated: replicated}
 	if opt.CollectWedges {
-		g.Events = wedgeBytes * int64(opt.WedgeCapacity)
+		g.Events = wedgeBytes * min(int64(opt.WedgeCapacity), math.MaxInt64/wedgeBytes) // more than any plan accepts
 		if opt.MaxBounces > 0 {
 			marks = 1
 		}

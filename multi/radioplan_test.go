@@ -54,6 +54,13 @@ func TestRadioPlans(t *testing.T) {
 	events := AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{CollectWedges: true, WedgeCapacity: 10, MaxBounces: 1})
 	require.EqualValues(t, 800, events.Grid.Events)
 	require.EqualValues(t, 1, events.Scratch)
+	for _, capacity := range []int{-1, 1 << 60, 1<<62 + 1} { // of which 80 times as much wraps around
+		op := AccumulateReflectionsOp(grid(1), 24, 0, scene.ReflGridOptions{CollectWedges: true, WedgeCapacity: capacity})
+		var refused *chunked.OptionError
+		_, err = plan(op, 1024, 1, chunked.Options{})
+		require.ErrorAs(t, err, &refused, "capacity %d", capacity)
+		require.Equal(t, "Op.Grid.Events", refused.Option)
+	}
 
 	for lanes, kind := range map[int64]chunked.Kind{2*262144 - 2: chunked.KindMaster, 2 * 262144: chunked.KindLaneSharded} {
 		p, err = plan(direct, lanes, 2, chunked.Options{MinLanesPerDevice: 262144})
