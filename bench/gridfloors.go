@@ -72,10 +72,11 @@ func laneWork(bytes, lanes int64, t tally) work {
 		plus(t.counted, segmentOperations+fieldOperations)
 }
 
-// tubeWork is that of AccumulateReflections, with the legs and reflections of chains. Events beyond the capacity leave
-// nothing.
+// tubeWork is that of AccumulateReflections, with the legs and reflections of chains. Of every cell 68 bytes are cleared, the
+// count is read and 28 bytes are the result; words are read only where there are contributions, which any cell may lack. Events
+// beyond the capacity leave nothing.
 func tubeWork(rays, cells, capacity int64, legs legCounts, t tally) work {
-	w := work{bytes: float64(24*rays + (2*68+28)*cells + 80*min(t.events, capacity))}
+	w := work{bytes: float64(24*rays + (68+4+28)*cells + 80*min(t.events, capacity))}
 	return w.plus(legs.legs, crossingOperations+searchOperations).plus(legs.hits, triangleOperations).
 		plus(legs.reflections, mirrorOperations).plus(t.counted, depositOperations)
 }
