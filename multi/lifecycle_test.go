@@ -78,6 +78,29 @@ func TestCloseRepeatsItsError(t *testing.T) {
 	}
 }
 
+// A RebuildWithout that fails before it has closed the set leaves one that can be calibrated.
+func TestRebuildThatChangesNothing(t *testing.T) {
+	e, err := emu.New(2)
+	require.NoError(t, err)
+	fault := wrap.NewFault(e)
+	drv, err := cuda.OpenAPI(fault)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, drv.Close()) })
+	s := quickScene(t, drv, 2, Options{})
+	build(t, s, soup(rngOf(190), 9))
+	rays, free := randomBatch(rngOf(191), 5).rays(t, s.Stream())
+	defer free()
+	h, err := s.Intersect(bg, rays, scene.None, Info(&CallInfo{Timing: true})) // whose times nobody reads
+	require.NoError(t, err)
+	require.NoError(t, h.Close())
+	require.NoError(t, fault.FailCall("EventDestroy", 1, cuapi.ErrorInvalidValue))
+	_, err = s.RebuildWithout(bg, 1)
+	require.ErrorIs(t, err, cuapi.ErrorInvalidValue)
+	fault.Reset()
+	_, err = s.CalibrateDevices(bg, Probe{Rays: 5, Repeats: 1, NoLadder: true})
+	require.NoError(t, err)
+}
+
 // A Sync that fails before the master has committed anything leaves a set that
 // answers for the old vertices and commits the staged ones later.
 func TestSyncThatChangesNothing(t *testing.T) {
