@@ -9,8 +9,6 @@ import (
 
 	"github.com/raymux/raymux/chunked"
 	"github.com/raymux/raymux/cuda"
-	"github.com/raymux/raymux/cuda/cuapi"
-	"github.com/raymux/raymux/optixabi"
 	"github.com/raymux/raymux/scene"
 )
 
@@ -87,12 +85,8 @@ func (r *replica) blame(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var (
-		told  *DeviceError
-		code  cuapi.Result
-		optix *optixabi.Error
-	)
-	if errors.As(err, &told) || !errors.As(err, &code) && !errors.As(err, &optix) {
+	var told *DeviceError
+	if errors.As(err, &told) || !scene.OfDevice(err) {
 		return err
 	}
 	return r.fail(op, err)

@@ -3,6 +3,9 @@ package scene
 import (
 	"errors"
 	"fmt"
+
+	"github.com/raymux/raymux/cuda/cuapi"
+	"github.com/raymux/raymux/optixabi"
 )
 
 // Errors to compare with errors.Is. Errors of the device and of its memory are
@@ -100,4 +103,14 @@ func checkEdges(edges, faces, most int64) error {
 	return &LimitError{What: "edges of a mesh", Have: edges, Limit: limit, Advice: fmt.Sprintf(
 		"%d of its faces share a side, of which every two are an edge, %.1f GB in all: remove faces that are there several times, or set NoEdges",
 		most, float64(edges)*edgeBytes/1e9)}
+}
+
+// OfDevice reports whether an error is of a call to the driver or to OptiX, and not of
+// arguments, of the state of a scene, or of a context that ended.
+func OfDevice(err error) bool {
+	var (
+		code  cuapi.Result
+		optix *optixabi.Error
+	)
+	return errors.As(err, &code) || errors.As(err, &optix)
 }
