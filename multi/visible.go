@@ -46,7 +46,9 @@ func (s *Scene) VisibleEdge(ctx context.Context, in scene.EdgeSamples, opts ...s
 }
 
 // VisibleChain is scene.VisibleChain on all devices of the set. All else is as for
-// Visible.
+// Visible, but that a remote device reads the points of every segment again: rows of several
+// segments that all end soon, on open ground for example, take longer than on the master alone
+// (docs/adr/floor.md). Weights or MinRaysPerDevice keep them there.
 func (s *Scene) VisibleChain(ctx context.Context, in scene.Polylines, opts ...scene.CallOption) (*scene.ChainVisibility, error) {
 	return ask(ctx, s, visibleChainOperation, opts, func(m *scene.Scene, opts []scene.CallOption) (*scene.ChainVisibility, *scene.Call, error) {
 		return m.PrepareVisibleChain(ctx, in, opts...)
