@@ -428,7 +428,7 @@ func (x *execution) waitConsumed(sc cuda.Scope, st *cuda.Stream, c chunked.Chunk
 
 // retire completes chunks, in their order, until n are.
 func (x *execution) retire(n int) error {
-	for ; x.retired < n; x.retired++ {
+	for x.retired < n {
 		if err := x.complete(x.plan.Chunks[x.order[x.retired]]); err != nil {
 			return err
 		}
@@ -436,7 +436,8 @@ func (x *execution) retire(n int) error {
 	return nil
 }
 
-// complete finalizes a chunk and gives it to the hook.
+// complete finalizes a chunk and gives it to the hook. It is retired when the hook has it, whatever
+// comes after.
 func (x *execution) complete(c chunked.Chunk) error {
 	m, l := x.s.master(), &x.lanes[c.Position]
 	if x.apart && c.Position > 0 {
@@ -479,6 +480,7 @@ func (x *execution) complete(c chunked.Chunk) error {
 		return m.failChunk("finalize", c, err)
 	}
 	if x.hook == nil {
+		x.retired++
 		return nil
 	}
 	if x.apart {
@@ -489,8 +491,12 @@ func (x *execution) complete(c chunked.Chunk) error {
 			return m.failChunk("waiting for finalize", c, err)
 		}
 	}
-	if err := x.deliver(c, call); err != nil || !x.followed[c.Retire] {
+	if err := x.deliver(c, call); err != nil {
 		return err
+	}
+	x.retired++
+	if !x.followed[c.Retire] {
+		return nil
 	}
 	if sc, err = x.on(m); err != nil {
 		return m.fail("making its context current", err)

@@ -185,7 +185,7 @@ func (s *Scene) open() error {
 		others = append(others, c.Device())
 	}
 	for p, c := range s.ctxs {
-		r := &replica{position: p, ordinal: s.devices[p], ctx: c}
+		r := &replica{set: s, position: p, ordinal: s.devices[p], ctx: c}
 		s.replicas = append(s.replicas, r)
 		var err error
 		r.scene, err = scene.New(c, scene.Options{

@@ -48,6 +48,7 @@ type Scene struct {
 
 // replica is the complete scene on one device.
 type replica struct {
+	set               *Scene
 	position, ordinal int
 	ctx               *cuda.Context
 	scene             *scene.Scene
@@ -64,19 +65,30 @@ type replica struct {
 	consumed []*cuda.Event
 }
 
-func (r *replica) fail(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return newDeviceError(r.position, r.ordinal, op, chunked.Range{}, err)
-}
+func (r *replica) fail(op string, err error) error { return r.failChunk(op, chunked.Chunk{}, err) }
 
 // failChunk is fail for what was done to the rows of a chunk.
 func (r *replica) failChunk(op string, c chunked.Chunk, err error) error {
 	if err == nil {
 		return nil
 	}
-	return newDeviceError(r.position, r.ordinal, op, c.Range(), err)
+	at := r.culprit(err)
+	return newDeviceError(at.position, at.ordinal, op, c.Range(), err)
+}
+
+// culprit is the device of which an error tells, of what was done for the sake of r: a chunk of
+// a remote also needs streams of the master. Where r is lost, others only find that out.
+func (r *replica) culprit(err error) *replica {
+	var told *cuda.Error
+	if r.ctx.Lost() != nil || !errors.As(err, &told) {
+		return r
+	}
+	for _, other := range r.set.replicas {
+		if other.ordinal == told.Device {
+			return other
+		}
+	}
+	return r
 }
 
 // blame is fail for the error of a call, which need not be of the device: of an argument or a
@@ -270,7 +282,7 @@ func (s *Scene) SetEdgeMask(mask []bool) error {
 	defer done()
 	for _, r := range s.replicas {
 		if err := r.scene.SetEdgeMask(mask); err != nil {
-			err = r.fail("SetEdgeMask", err)
+			err = r.blame("SetEdgeMask", err)
 			if r.position == 0 {
 				return err // refused before anything changed
 			}

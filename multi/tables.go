@@ -45,7 +45,7 @@ func everywhere[T table](ctx context.Context, s *Scene, upload func(master *scen
 	}
 	for _, r := range s.replicas[1:] {
 		if err := t.CopyTo(ctx, r.scene); err != nil {
-			return none, attach(r.fail("uploading a table", err), t.Close())
+			return none, attach(r.blame("uploading a table", err), t.Close())
 		}
 	}
 	return t, nil
