@@ -1,6 +1,7 @@
 package multi
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -141,15 +142,32 @@ func (s *Scene) timeGrid(t *testing.T, name string, res int32, lanes int64, call
 type comparison struct{ one, two []float64 }
 
 func (c comparison) String() string {
+	if len(c.one) == 0 {
+		return "the same bits"
+	}
 	m := len(c.one) / 2
 	return fmt.Sprintf("%8.1f us, two devices %8.1f, gain %.2f (medians %8.1f, %8.1f, %.2f)",
 		c.one[0], c.two[0], c.one[0]/c.two[0], c.one[m], c.two[m], c.one[m]/c.two[m])
 }
 
-// compare times calls by the master alone and by the set, interleaved, from idle devices
-// to idle devices.
+// compare requires the same bits of the master alone and of the set, and on GPUs times their
+// calls, interleaved, from idle devices to idle devices.
 func (s *Scene) compare(t *testing.T, call func(alone bool) (scene.Reusable, error)) comparison {
 	t.Helper()
+	var bits [2]map[string][]byte
+	for k := range bits {
+		r, err := call(k == 0)
+		require.NoError(t, err)
+		bits[k] = contents(t, s.Stream(), r)
+		require.NoError(t, r.Close())
+	}
+	require.NotEmpty(t, bits[0])
+	for name, want := range bits[0] {
+		require.True(t, bytes.Equal(want, bits[1][name]), "%s differs", name)
+	}
+	if !gputest.Native() {
+		return comparison{}
+	}
 	const rounds, warm = 25, 3
 	var times [2][]float64
 	idle := func() {

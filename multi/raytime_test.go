@@ -25,24 +25,29 @@ type rowQueries interface {
 	TraceReflEPC(context.Context, scene.EPCRows, scene.EPCOptions, ...scene.CallOption) (*scene.EPCPaths, error)
 }
 
-// TestMultiRayTimes prints what queries of little work take on one device and on two, for
-// numbers of rows around the floor of the operation: what the default of MinRaysPerDevice
-// rests on.
+// TestMultiRayTimes compares queries of little work on one device and on two, and on GPUs prints
+// what they take, for numbers of rows around the floor of the operation: what the default of
+// MinRaysPerDevice rests on.
 func TestMultiRayTimes(t *testing.T) {
-	if !gputest.Native() || gputest.UpTo(2) < 2 {
+	if gputest.UpTo(2) < 2 {
 		t.Skip("times need two GPUs")
 	}
 	rig := gputest.Open(t, 2, nil)
 	s := quick(t, rig.Driver, ordinals(rig, 2), Options{Options: chunked.Options{MinRaysPerDevice: 1}, Backend: scene.CUDA})
-	light, err := workload.Find(workload.Light)
-	require.NoError(t, err)
-	for _, m := range light.Meshes() {
-		build(t, s, scene.Mesh{Vertices: m.Vertices, Faces: m.Faces})
+	name, most, floors := workload.Light, 1<<22, []int64{1 << 18, 1 << 19, 1 << 20}
+	if !gputest.Native() {
+		name, most, floors = workload.Mini, 200, []int64{1, 29}
 	}
+	config, err := workload.Find(name)
+	require.NoError(t, err)
+	var meshes []scene.Mesh
+	for _, m := range config.Meshes() {
+		meshes = append(meshes, scene.Mesh{Vertices: m.Vertices, Faces: m.Faces})
+	}
+	build(t, s, meshes...)
 
-	// Coherent rows that meet a plane, which lies between their ends.
-	const most = 1 << 22
-	rays := light.Rays(most)
+	// Of light: coherent rows that meet a plane, which lies between their ends.
+	rays := config.Rays(most)
 	const segments = 4
 	ends, line, polyline := make([]float32, 3*most), make([]float32, 6*most), make([]float32, 3*(segments+1)*most)
 	for i := range most {
@@ -58,7 +63,7 @@ func TestMultiRayTimes(t *testing.T) {
 	}
 	ids, lengths := make([]int32, 3*most), slices.Repeat([]int32{1}, most)
 	for i := range ids {
-		ids[i] = int32(i % light.Cells)
+		ids[i] = int32(i % config.Cells)
 	}
 	var frees []func() error
 	up := uploads{t, s.Stream(), &frees}
@@ -106,9 +111,9 @@ func TestMultiRayTimes(t *testing.T) {
 		}},
 	} {
 		width := max(op.op.Width(), 28) // as floors are stated
-		for _, floor := range []int64{1 << 18, 1 << 19, 1 << 20} {
+		for _, floor := range floors {
 			remote := floor * width / 28
-			if 2*remote > most {
+			if 2*remote > int64(most) {
 				continue
 			}
 			c := s.compare(t, func(alone bool) (scene.Reusable, error) {

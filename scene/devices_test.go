@@ -198,15 +198,21 @@ func bytesOf[T cuda.Scalar](t *testing.T, v cuda.Slice[T], width int) scene.RowC
 	return scene.RowColumn{Data: data, Width: width}
 }
 
-// Kernels of one device on the memory of the other, where the link allows it.
-func TestSearchReadsAndWritesAPeer(t *testing.T) {
-	a, b := pair(t)
-	ok, err := b.Context().Device().CanAccessPeer(a.Context().Device())
+// mayAccess lets kernels of one scene's device use the memory of the other's, where there is a link.
+func mayAccess(t *testing.T, from, to *rig) {
+	t.Helper()
+	ok, err := from.Context().Device().CanAccessPeer(to.Context().Device())
 	require.NoError(t, err)
 	if !ok {
 		t.Skip("the devices have no peer access")
 	}
-	require.NoError(t, b.Context().EnablePeer(a.Context()))
+	require.NoError(t, from.Context().EnablePeer(to.Context()))
+}
+
+// Kernels of one device on the memory of the other, where the link allows it.
+func TestSearchReadsAndWritesAPeer(t *testing.T) {
+	a, b := pair(t)
+	mayAccess(t, b, a)
 	rng := rand.New(rand.NewPCG(9, 1))
 	rays := randomBatch(rng, 300)
 	a.add(randomSoup(rng, 200, .3))
@@ -228,12 +234,7 @@ func TestSearchReadsAndWritesAPeer(t *testing.T) {
 // Winners that stay on the device that has found them, where the link allows it.
 func TestFinalizeReadsAPeer(t *testing.T) {
 	a, b := pair(t)
-	ok, err := a.Context().Device().CanAccessPeer(b.Context().Device())
-	require.NoError(t, err)
-	if !ok {
-		t.Skip("the devices have no peer access")
-	}
-	require.NoError(t, a.Context().EnablePeer(b.Context()))
+	mayAccess(t, a, b)
 	rng := rand.New(rand.NewPCG(10, 1))
 	rays := randomBatch(rng, 300)
 	a.add(randomSoup(rng, 200, .3))
